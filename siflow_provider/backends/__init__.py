@@ -1,0 +1,41 @@
+"""Backend name -> class, imported on use so that nobody pays for a backend that is not used."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, cast
+
+from siflow_provider.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from siflow_provider.backends.settings import Settings
+    from siflow_provider.core.protocol import TrainingBackend
+
+__all__ = ["BACKENDS", "make_backend"]
+
+BACKENDS = {
+    "local": "siflow_provider.backends.local.backend:LocalBackend",
+}
+"""Name -> `module:class`; the class takes the connection's settings."""
+
+
+def make_backend(settings: Settings) -> TrainingBackend:
+    """Return the backend that the settings name, not yet opened.
+
+    Raises:
+        UsageError: no such backend in this version.
+
+    Example:
+        async with make_backend(Settings(backend="local")) as backend: ...
+    """
+    path = BACKENDS.get(settings.backend)
+    if path is None:
+        raise UsageError(
+            f"this version can't submit to the backend {settings.backend!r}.",
+            hint=f"Set `backend` in the connection's extra to one of: {', '.join(BACKENDS)}.",
+        )
+    module, _, name = path.partition(":")
+    factory = cast("Callable[[Settings], TrainingBackend]", getattr(import_module(module), name))
+    return factory(settings)

@@ -1,0 +1,1 @@
+"""PyTorchJob, RayJob and Kueue on a Kubernetes cluster."""

@@ -1,0 +1,1 @@
+"""The embedded backend: real processes of this machine, supervised, queued and metered."""

@@ -1,0 +1,1 @@
+"""The siflow-provider command; works without loading Airflow."""

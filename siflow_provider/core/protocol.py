@@ -1,0 +1,139 @@
+"""What a backend must do. Structural typing: a backend inherits nothing; mypy pins each class to the protocol.
+
+A backend is an async context manager; whoever opens it closes it. It belongs to the event loop that opened it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+from siflow_provider.core.status import JobRef, LogCursor, LogLine, LogSelection, Status
+
+if TYPE_CHECKING:
+    from siflow_provider.core.identity import Identity
+    from siflow_provider.core.quota import QuotaReport
+    from siflow_provider.errors import Reason
+    from siflow_provider.spec.hidden import Hidden
+    from siflow_provider.spec.resolve import ResolvedTask
+
+
+@dataclass(frozen=True, slots=True)
+class RenderContext:
+    """What a manifest needs beside the task.
+
+    Attributes:
+        identity: whose run this is, and which attempt.
+        user_name: `X_USER_NAME`: the connection's login, else the DAG's owner.
+        queued: True when the cluster has a queue (Kueue): the job is created suspended, with its queue label.
+    """
+
+    identity: Identity
+    user_name: str = ""
+    queued: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What would be submitted; the same task and context give the same manifest, byte for byte.
+
+    Attributes:
+        task: the task it was rendered from.
+        context: the context it was rendered with.
+        name: the job's full name.
+        documents: the objects, JSON types only, in the order in which they are created. Hidden values are not here:
+            where one belongs stands a reference (`secretKeyRef`) or its name.
+        hidden: env name -> hidden value, sent apart.
+    """
+
+    task: ResolvedTask
+    context: RenderContext
+    name: str
+    documents: tuple[Mapping[str, Any], ...]
+    hidden: Mapping[str, Hidden] = field(default_factory=dict)
+
+
+class QuotaSource(Protocol):
+    """Answers whether a task can fit; a backend without quotas simply lacks it."""
+
+    async def quota(self, task: ResolvedTask) -> QuotaReport:
+        """Return the four answers of the task form, section 3, for the whole task."""
+        ...
+
+
+class Backend(Protocol):
+    """The life of a run on one kind of machinery."""
+
+    name: str
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def unsupported(self, task: ResolvedTask) -> list[Reason]:
+        """Return each field that this backend can't honour, with the reason. Pure."""
+        ...
+
+    def warnings(self, task: ResolvedTask) -> list[str]:
+        """Return what is honoured only in part (such as an image that `local` ignores), one sentence each. Pure."""
+        ...
+
+    def render(self, task: ResolvedTask, context: RenderContext) -> Manifest:
+        """Return what `submit` would send. Pure.
+
+        Raises:
+            UnsupportedError: the task has fields that `unsupported` names.
+        """
+        ...
+
+    async def submit(self, manifest: Manifest) -> JobRef:
+        """Create the run, or return the one that exists for the same identity.
+
+        Raises:
+            NameTaken: an object of that name belongs to somebody else.
+        """
+        ...
+
+    async def find(self, identity: Identity) -> JobRef | None:
+        """Return this very attempt of a run, by its labels; None when it was never submitted or has been deleted."""
+        ...
+
+    async def find_latest(self, identity: Identity) -> JobRef | None:
+        """Return the newest attempt of the run that `identity` names, whatever its own attempt number."""
+        ...
+
+    async def status(self, ref: JobRef) -> Status:
+        """Return the whole snapshot; phase `lost` when the run is gone without a stop of ours or a terminal state."""
+        ...
+
+    def watch(self, ref: JobRef) -> AsyncIterator[Status]:
+        """Yield snapshots as they change, the terminal one last. Never raises for a passing fault: yields `unknown`."""
+        ...
+
+    def logs(self, ref: JobRef, selection: LogSelection, cursor: LogCursor) -> AsyncIterator[LogLine]:
+        """Yield the lines behind `cursor` as they come, in order per replica; end when the run has ended and all is read."""
+        ...
+
+    async def stop(self, ref: JobRef, *, by: str) -> None:
+        """End the run's work; `by` says who asked, in plain words. Idempotent, in every phase."""
+        ...
+
+    async def delete(self, ref: JobRef) -> None:
+        """Remove the run and what belongs to it, stopping it first where it still runs. Idempotent."""
+        ...
+
+    async def runs(self) -> list[Status]:
+        """Return every run of ours on this backend, newest first."""
+        ...
+
+    async def dump_stacks(self, ref: JobRef) -> dict[str, str]:
+        """Return a stack dump per replica name for a run that seems to hang; {} where none can be had."""
+        ...
+
+
+class TrainingBackend(Backend, QuotaSource, Protocol):
+    """A backend that also answers for quota: what the hook hands out."""

@@ -1,0 +1,1 @@
+"""Operators: validate, render, submit, defer."""

@@ -1,0 +1,1 @@
+"""Sensors: wait for quota, or for a run that somebody else started."""

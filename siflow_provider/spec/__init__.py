@@ -1,0 +1,1 @@
+"""The task form as data."""

@@ -1,0 +1,101 @@
+"""Kubernetes quantities as exact numbers (`500m`, `16Gi`, `2`), so that they can be multiplied, added and compared."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+__all__ = ["GPU_MARKS", "Resources", "format_quantity", "parse_quantity"]
+
+_UNITS = {
+    "": Decimal(1), "m": Decimal("0.001"), "k": Decimal(10**3), "M": Decimal(10**6), "G": Decimal(10**9),
+    "T": Decimal(10**12), "P": Decimal(10**15), "Ki": Decimal(2**10), "Mi": Decimal(2**20), "Gi": Decimal(2**30),
+    "Ti": Decimal(2**40), "Pi": Decimal(2**50),
+}  # fmt: skip
+_SHAPE = re.compile(r"^(\d+(?:\.\d+)?|\.\d+)(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?$")
+GPU_MARKS = ("/gpu", "/npu", "/dcu", "/mlu")
+"""How the resource names of accelerators end."""
+
+
+def parse_quantity(text: str | float) -> Decimal:
+    """Return the quantity as a plain number (cores, bytes, pieces).
+
+    Raises:
+        ValueError: it is not a quantity; the message says what one looks like.
+
+    Example:
+        >>> parse_quantity("500m"), parse_quantity("1Ki")
+        (Decimal('0.500'), Decimal('1024'))
+    """
+    match = _SHAPE.match(str(text).strip())
+    if match is None:
+        raise ValueError(f"{text!r} is not a quantity; write a number with an optional unit, such as 500m, 4 or 16Gi")
+    return Decimal(match[1]) * _UNITS[match[2] or ""]
+
+
+def format_quantity(value: Decimal) -> str:
+    """Return the shortest exact text of a quantity: binary units where they divide it, millis below one.
+
+    Example:
+        >>> format_quantity(parse_quantity("960Gi") * 2), format_quantity(Decimal("0.25"))
+        ('1920Gi', '250m')
+    """
+    if value != value.to_integral_value():
+        return f"{int((value * 1000).to_integral_value(rounding='ROUND_CEILING'))}m"
+    number = int(value)
+    for unit in ("Pi", "Ti", "Gi", "Mi", "Ki"):
+        size = int(_UNITS[unit])
+        if number >= size and number % size == 0 and (unit != "Ki" or number % 1000 != 0):
+            # a shorter text than "1920Gi" exists only for whole multiples of the next unit
+            return f"{number // size}{unit}"
+    return str(number)
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """Amounts by resource name: `cpu` in cores, `memory` in bytes, anything else in pieces.
+
+    Example:
+        >>> (Resources.of({"cpu": 2, "nvidia.com/gpu": 1}) * 3).gpus
+        3.0
+    """
+
+    amounts: Mapping[str, Decimal] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, raw: Mapping[str, str | float]) -> Resources:
+        """Read amounts as a catalog or a manifest writes them."""
+        return cls({name: parse_quantity(text) for name, text in raw.items()})
+
+    @classmethod
+    def total(cls, parts: Iterable[Resources]) -> Resources:
+        """Return the sum of all parts."""
+        out: dict[str, Decimal] = {}
+        for part in parts:
+            for name, value in part.amounts.items():
+                out[name] = out.get(name, Decimal(0)) + value
+        return cls(out)
+
+    def __mul__(self, times: int) -> Resources:
+        return Resources({name: value * times for name, value in self.amounts.items()})
+
+    @property
+    def cpu(self) -> float:
+        """Cores."""
+        return float(self.amounts.get("cpu", 0))
+
+    @property
+    def memory(self) -> int:
+        """Bytes."""
+        return int(self.amounts.get("memory", 0))
+
+    @property
+    def gpus(self) -> float:
+        """Accelerators of every make."""
+        return float(sum(value for name, value in self.amounts.items() if name.endswith(GPU_MARKS)))
+
+    def rendered(self) -> dict[str, str]:
+        """Return the amounts as a manifest writes them, in order of name."""
+        return {name: format_quantity(self.amounts[name]) for name in sorted(self.amounts)}

@@ -1,0 +1,121 @@
+"""A task with every catalog name looked up and every default filled in: all that a backend needs, and no catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from siflow_provider.spec.hidden import Hidden
+from siflow_provider.spec.quantity import Resources
+from siflow_provider.spec.task import Task
+
+__all__ = ["Defaults", "Flavor", "Mount", "ResolvedTask"]
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """What the connection and the DAG give where task and catalog are silent (weaker than both).
+
+    Attributes:
+        region, cluster, project_group, default_queue: the connection's.
+        timezone: the DAG's.
+    """
+
+    region: str | None = None
+    cluster: str | None = None
+    project_group: str | None = None
+    default_queue: str | None = None
+    timezone: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Flavor:
+    """One listed instance as a place to run: what a replica gets there, and the queue that leads to it.
+
+    Attributes:
+        instance: the catalog's name; "in-place" for amounts written in the form.
+        resources: what one replica gets (instance x units_per_replica).
+        queue: LocalQueue name; None when neither catalog nor connection names one.
+        resource_pool: the pool's name on the SiFlow platform, where the catalog gives one.
+        node_selector, tolerations: what its nodes ask for.
+        accelerator: the kind, `gpu` or `cpu`.
+    """
+
+    instance: str
+    resources: Resources
+    queue: str | None = None
+    resource_pool: str | None = None
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    tolerations: tuple[Mapping[str, object], ...] = ()
+    accelerator: str = "cpu"
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """One thing at one path of every replica.
+
+    Attributes:
+        source: volume, dataset, model or shared_storage.
+        name: its catalog name; the claim's name for `pvc:NAME`.
+        mount_path: absolute path in the replica.
+        pvc: the PersistentVolumeClaim.
+        sub_path: path in the claim, `{user}` filled in; "" for all of it.
+        read_only: as the form and the source say.
+        local: folder for the embedded backend, `~` not yet expanded; None when the catalog gives none.
+        version: of a dataset or model.
+    """
+
+    source: Literal["volume", "dataset", "model", "shared_storage"]
+    name: str
+    mount_path: str
+    pvc: str | None = None
+    sub_path: str = ""
+    read_only: bool = False
+    local: str | None = None
+    version: str | None = None
+    access: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedTask:
+    """A validated task and what its names mean.
+
+    Attributes:
+        task: the form, defaults filled in where they are fields of the form (region, cluster, timezone, ...).
+        image: the image's URL.
+        env: plain values: persistent env below, the task's own above. Hidden ones apart, in `hidden`.
+        flavors: one a listed instance, best first; never empty.
+        head: the Ray head's own flavor; None for a PyTorchJob or a head like the workers.
+        mounts: in the order volumes, datasets, models, shared storage.
+        labels: the task's own.
+        namespace: of the project group; None when the catalog gives none.
+        context: kubeconfig context of the cluster; None = the connection's own.
+        priority_class: WorkloadPriorityClass name; None without a catalog entry.
+        org, tenant: X_ORG_NAME and X_TENANT_ID; "" without.
+        owner: the project group's.
+        channels: alert channel -> Airflow connection id.
+        dashboards: link templates of the cluster (`{name}`, `{ns}`).
+    """
+
+    task: Task
+    image: str
+    env: Mapping[str, str]
+    hidden: Mapping[str, Hidden]
+    flavors: tuple[Flavor, ...]
+    head: Flavor | None = None
+    mounts: tuple[Mount, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    namespace: str | None = None
+    context: str | None = None
+    priority_class: str | None = None
+    org: str = ""
+    tenant: str = ""
+    owner: str = ""
+    channels: Mapping[str, str] = field(default_factory=dict)
+    dashboards: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def replicas(self) -> int:
+        """Master or head, and the workers."""
+        return 1 + self.task.workers

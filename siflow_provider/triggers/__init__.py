@@ -1,0 +1,1 @@
+"""Triggers: they carry a ref and follow it."""
