@@ -115,7 +115,7 @@ class Backend(Protocol):
         ...
 
     def logs(self, ref: JobRef, selection: LogSelection, cursor: LogCursor) -> AsyncIterator[LogLine]:
-        """Yield the lines behind `cursor` as they come, in order per replica; end when the run has ended and all is read."""
+        """Yield the lines behind `cursor` as they come, in order per replica; end when all of an ended run is read."""
         ...
 
     async def stop(self, ref: JobRef, *, by: str) -> None:
