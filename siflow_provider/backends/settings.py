@@ -1,6 +1,6 @@
 """What a backend is opened with: a connection's content, read without Airflow.
 
-Backends take this model and never an Airflow Connection, so that the CLI, the bench and most tests start without Airflow.
+Backends take this model and never an Airflow Connection: the CLI, the bench and most tests start without Airflow.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Settings(BaseModel):
         login: `X_USER_NAME`; the access key id on the platform.
         password: the platform's secret.
         host: the platform's base URL.
-        state_dir: local backend: where it keeps its state; None = `SIFLOW_LOCAL_STATE_DIR`, else the user's data folder.
+        state_dir: where `local` keeps its state; None = `SIFLOW_LOCAL_STATE_DIR`, else the user's data folder.
         elastic_jobs, training_api: Kubernetes, as design says.
         kubernetes: the cncf provider's own options, untouched.
         body_overrides, proxy: the platform's.
