@@ -1,0 +1,26 @@
+# Names for the scripts; everything works without make too.
+.PHONY: help demo test quick check bench golden lock
+
+help: ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | sort
+
+demo: ## an example DAG on a real Airflow, with real training
+	scripts/demo
+
+test: ## everything, as CI runs it
+	scripts/test
+
+quick: ## unit, contract on the embedded backend, meta: under two minutes
+	scripts/test --quick
+
+check: ## ruff, mypy, import contracts, sizes
+	scripts/test tests/meta
+
+bench: ## figures beside the peers' operators
+	scripts/bench
+
+golden: ## write the golden manifests anew
+	scripts/golden
+
+lock: ## resolve requirements/lock.txt and requirements/floor.txt anew
+	scripts/lock
