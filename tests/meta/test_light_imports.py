@@ -1,0 +1,35 @@
+"""What importing loads: a command that starts fast, and DAG files that load no client library."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+CLIENTS = ("kubernetes", "kubernetes_asyncio", "ray", "torch", "apprise")
+
+
+def loaded_by(statement: str) -> set[str]:
+    """Return the top-level modules that a fresh interpreter has loaded after `statement`."""
+    code = f"{statement}\nimport sys; print(' '.join(sorted({{name.partition('.')[0] for name in sys.modules}})))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stdout.splitlines()[-1].split())
+
+
+def test_the_form_and_the_core_load_without_airflow_and_clients() -> None:
+    loaded = loaded_by("import siflow_provider.spec, siflow_provider.core.follow, siflow_provider.core.launch")
+    assert not loaded & {"airflow", "httpx", *CLIENTS}
+
+
+def test_the_command_starts_without_airflow_and_clients() -> None:
+    loaded = loaded_by("import siflow_provider.cli.main")
+    assert not loaded & {"airflow", "httpx", *CLIENTS}
+
+
+def test_a_dag_file_loads_no_client_library() -> None:
+    plain = loaded_by("from airflow.sdk import DAG")
+    ours = loaded_by(
+        "from airflow.sdk import DAG\n"
+        "from siflow_provider.operators import PyTorchJobOperator, RayJobOperator\n"
+        "from siflow_provider.sensors import QuotaSensor, TrainingJobSensor"
+    )
+    assert not (ours - plain) & {"httpx", *CLIENTS}
