@@ -1,0 +1,161 @@
+"""The processes of one attempt: started so that none can outlive the supervisor, ended as a whole tree.
+
+Each process leads its own session and gets SIGKILL when the supervisor dies; the supervisor is a child subreaper, so
+what a replica leaves behind (daemons, `setsid`) becomes its child and is found by walking the tree, whatever it calls
+itself. Source: prctl(2) PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER; pidfd_open(2).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import psutil
+
+__all__ = ["Processes", "become_subreaper", "die_with_parent", "exit_code", "kill_tree"]
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_PROMPT_SECONDS = 0.05
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def become_subreaper() -> None:
+    """Make orphaned descendants children of this process instead of init's."""
+    _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def die_with_parent(number: int = signal.SIGKILL) -> None:
+    """Ask the kernel for signal `number` when the parent of this process ends."""
+    _libc.prctl(_PR_SET_PDEATHSIG, int(number), 0, 0, 0)
+
+
+def exit_code(returncode: int) -> int:
+    """Return what a shell would call the exit code: 128 + n for signal n."""
+    return 128 - returncode if returncode < 0 else returncode
+
+
+class Processes:
+    """Starts and ends the processes of one attempt. For one thread."""
+
+    def __init__(self) -> None:
+        self._own: dict[int, subprocess.Popen[bytes]] = {}
+
+    def spawn(
+        self, argv: Sequence[str], *, env: Mapping[str, str], directory: Path, log: Path
+    ) -> subprocess.Popen[bytes]:
+        """Start a process in its own session, both outputs at the end of `log`, nothing to read on its input.
+
+        Raises:
+            OSError: the program, the directory or the log file can't be used.
+        """
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("ab") as output:
+            process = subprocess.Popen(
+                list(argv),
+                env=dict(env),
+                cwd=directory,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=die_with_parent,  # noqa: PLW1509 - the supervisor has one thread
+            )
+        self._own[process.pid] = process
+        return process
+
+    def reap_orphans(self) -> None:
+        """Take the exit of each ended process that was left to us, so that none stays a zombie."""
+        for child in _children(recursive=False):
+            if child.pid not in self._own and _is_zombie(child):
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(child.pid, os.WNOHANG)
+
+    def end(self, processes: Iterable[subprocess.Popen[bytes]], grace_seconds: float) -> None:
+        """End these processes and all below them: SIGTERM to their groups, SIGKILL after the grace."""
+        chosen = [process for process in processes if process.poll() is None]
+        trees = [_tree(process.pid) for process in chosen]
+        for process in chosen:
+            _signal_group(process.pid, signal.SIGTERM)
+        _wait([process.pid for process in chosen], grace_seconds)
+        kill_tree([member for tree in trees for member in tree])
+        for process in chosen:
+            process.wait()
+        self.reap_orphans()
+
+    def end_all(self, grace_seconds: float) -> None:
+        """End every descendant of this process; returns when none is alive.
+
+        Groups get SIGTERM and `grace_seconds`, then whatever is left gets SIGKILL until nothing is left.
+        """
+        for process in self._own.values():
+            if process.poll() is None:
+                _signal_group(process.pid, signal.SIGTERM)
+        deadline = time.monotonic() + grace_seconds
+        while (alive := self._alive()) and time.monotonic() < deadline:
+            _wait([alive[0].pid], min(_PROMPT_SECONDS * 4, deadline - time.monotonic()))
+            self.reap_orphans()
+        while alive := self._alive():
+            kill_tree(alive)
+            self.reap_orphans()
+
+    def _alive(self) -> list[psutil.Process]:
+        for process in self._own.values():
+            process.poll()
+        return [child for child in _children(recursive=True) if not _is_zombie(child)]
+
+
+def kill_tree(members: Iterable[psutil.Process]) -> None:
+    """Send SIGKILL to each that still is the process it was, and wait a moment for them to go."""
+    pids = []
+    for member in members:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            member.kill()
+            pids.append(member.pid)
+    for pid in pids:
+        _wait([pid], 1.0)
+
+
+def _children(*, recursive: bool) -> list[psutil.Process]:
+    return psutil.Process().children(recursive=recursive)
+
+
+def _tree(pid: int) -> list[psutil.Process]:
+    try:
+        top = psutil.Process(pid)
+        return [top, *top.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
+
+
+def _is_zombie(process: psutil.Process) -> bool:
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def _signal_group(pid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, number)
+
+
+def _wait(pids: Sequence[int], timeout: float) -> None:
+    """Wait until all have ended (a zombie has) or the time is over."""
+    deadline = time.monotonic() + timeout
+    for pid in pids:
+        try:
+            descriptor = os.pidfd_open(pid)
+        except ProcessLookupError:
+            continue
+        try:
+            select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))
+        finally:
+            os.close(descriptor)
