@@ -114,8 +114,13 @@ class Backend(Protocol):
         """Yield snapshots as they change, the terminal one last. Never raises for a passing fault: yields `unknown`."""
         ...
 
-    def logs(self, ref: JobRef, selection: LogSelection, cursor: LogCursor) -> AsyncIterator[LogLine]:
-        """Yield the lines behind `cursor` as they come, in order per replica; end when all of an ended run is read."""
+    def logs(
+        self, ref: JobRef, selection: LogSelection, cursor: LogCursor, *, follow: bool = True
+    ) -> AsyncIterator[LogLine]:
+        """Yield the lines behind `cursor` as they come, in order per replica; end when all of an ended run is read.
+
+        With `follow=False` end when all that is there now is read.
+        """
         ...
 
     async def stop(self, ref: JobRef, *, by: str) -> None:
