@@ -1,0 +1,1 @@
+"""Measurements beside the peers, each printed by a command."""

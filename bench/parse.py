@@ -1,0 +1,88 @@
+"""How long a DAG file takes to parse: 500 training operators beside 500 EmptyOperators, in fresh interpreters.
+
+Prints the seconds of both, the ratio, and which client libraries were loaded (none should be).
+
+    python -m bench.parse [--operators 500] [--runs 5]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+CLIENTS = ("kubernetes", "kubernetes_asyncio", "ray", "torch", "apprise")
+
+EMPTY = """
+from airflow.sdk import DAG
+from airflow.providers.standard.operators.empty import EmptyOperator
+
+with DAG(dag_id="empty", schedule=None):
+    for number in range({count}):
+        EmptyOperator(task_id=f"task_{{number}}")
+"""
+
+OURS = """
+from airflow.sdk import DAG
+from siflow_provider.operators import PyTorchJobOperator
+
+with DAG(dag_id="training", schedule=None):
+    for number in range({count}):
+        PyTorchJobOperator(
+            task_id=f"task_{{number}}",
+            image="registry.example/ai/pytorch:2.9",
+            command="torchrun train.py --lr {{{{ params.lr }}}}",
+            env={{"LR": "1e-4", "TOKEN": {{"value": "{{{{ var.value.token }}}}", "hidden": True}}}},
+            compute={{"type": "on_demand", "instances": [{{"cpu": 4, "memory": "16Gi"}}], "units_per_replica": 1}},
+            workers=3,
+            fault_tolerance={{"max_retries": 3, "hang_timeout": "15m"}},
+        )
+"""
+
+TIMED = """
+import json, sys, time
+import airflow.sdk
+start = time.perf_counter()
+exec(compile(open({path!r}).read(), {path!r}, "exec"), {{"__name__": "dag_file", "__file__": {path!r}}})
+seconds = time.perf_counter() - start
+print(json.dumps({{"seconds": seconds, "loaded": [name for name in {clients!r} if name in sys.modules]}}))
+"""
+
+
+def measure(source: str, runs: int) -> tuple[float, list[str]]:
+    """Return the median seconds of importing a DAG file after Airflow itself, and the client libraries it loaded."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "dag_file.py"
+        path.write_text(source, encoding="utf-8")
+        code = TIMED.format(path=str(path), clients=CLIENTS)
+        results = [
+            json.loads(
+                subprocess.run(
+                    [sys.executable, "-c", code], check=True, capture_output=True, text=True
+                ).stdout.splitlines()[-1]
+            )
+            for _ in range(runs)
+        ]
+    return statistics.median(result["seconds"] for result in results), results[0]["loaded"]
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--operators", type=int, default=500)
+    parser.add_argument("--runs", type=int, default=5)
+    options = parser.parse_args()
+    empty, _ = measure(EMPTY.format(count=options.operators), options.runs)
+    ours, loaded = measure(OURS.format(count=options.operators), options.runs)
+    print(f"{options.operators} EmptyOperators:      {empty:.3f} s")
+    print(f"{options.operators} PyTorchJobOperators: {ours:.3f} s ({ours / empty:.2f}x, {ours - empty:+.3f} s)")
+    print(f"limit (2x + 2 s):        {2 * empty + 2:.3f} s: {'kept' if ours <= 2 * empty + 2 else 'exceeded'}")
+    print(f"client libraries loaded: {', '.join(loaded) or 'none'}")
+
+
+if __name__ == "__main__":
+    main()
