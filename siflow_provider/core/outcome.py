@@ -44,6 +44,9 @@ class FollowPolicy(_Frozen):
         alerts: whom to tell about what.
         timezone: IANA name, for times shown to people.
         fallback_after: seconds in the queue after which `move` is returned; None when no other instance is listed.
+        moves: earlier submissions of this run that ended by a move to another instance; they cost no retry.
+        queued_before: seconds in the queue before those moves; they count for `queue_timeout`.
+        told_until: events up to this moment have been noted by an earlier follower.
     """
 
     logs: LogSelection = "master"
@@ -57,6 +60,9 @@ class FollowPolicy(_Frozen):
     alerts: tuple[AlertRule, ...] = ()
     timezone: str = "UTC"
     fallback_after: float | None = None
+    moves: int = 0
+    queued_before: float = 0.0
+    told_until: datetime | None = None
 
 
 class Totals(_Frozen):
@@ -65,6 +71,12 @@ class Totals(_Frozen):
     queued_seconds: float = 0.0
     running_seconds: float = 0.0
     gpu_seconds: float = 0.0
+
+    @classmethod
+    def of(cls, status: Status, now: datetime) -> Totals:
+        """Return what one attempt took up to its end or `now`."""
+        running = status.running_seconds(now)
+        return cls(queued_seconds=status.queued_seconds, running_seconds=running, gpu_seconds=running * status.gpus)
 
     def plus(self, other: Totals) -> Totals:
         """Return the sum of both."""

@@ -102,12 +102,37 @@ class LogLine:
         text: the line; bytes that are not UTF-8 are replaced, a line over 16 KiB comes in several pieces.
         position: the cursor's text for "read up to and with this line".
         time: when the line was written, where the backend knows it.
+        partial: True for each piece of a long line but the last: the line goes on in the replica's next one.
     """
 
     replica: str
     text: str
     position: str
     time: datetime | None = None
+    partial: bool = False
+
+
+def main_replica(kind: Kind) -> str:
+    """Return the replica that speaks for the run: the one that `master` selects and whose results count.
+
+    Example:
+        >>> main_replica("RayJob")
+        'submitter-0'
+    """
+    return "master-0" if kind == "PyTorchJob" else "submitter-0"
+
+
+def is_selected(replica: str, selection: LogSelection, kind: Kind) -> bool:
+    """Say whether a replica's lines are asked for."""
+    match selection:
+        case "all":
+            return True
+        case "none":
+            return False
+        case "master":
+            return replica == main_replica(kind)
+        case names:
+            return replica in names
 
 
 class Failure(_Frozen):

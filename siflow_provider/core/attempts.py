@@ -1,0 +1,208 @@
+"""The steps between attempts, callable one by one.
+
+The sync operator and the CLI loop over them, the deferrable operator takes one a leg; both therefore do the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict
+
+from siflow_provider.core.launch import Launched, launch, submit_best, submit_to
+from siflow_provider.core.outcome import FollowPolicy, Outcome, OutcomeKind, Totals
+from siflow_provider.core.patience import patiently
+from siflow_provider.core.placement import ask_others
+from siflow_provider.core.recovery import attempts_allowed, backoff_seconds, retries_used
+from siflow_provider.core.status import JobRef, LogCursor, Phase
+
+if TYPE_CHECKING:
+    from siflow_provider.core.launch import QuotaPolicy
+    from siflow_provider.core.outcome import Reporter
+    from siflow_provider.core.protocol import RenderContext, TrainingBackend
+    from siflow_provider.spec.resolve import ResolvedTask
+
+__all__ = ["Ledger", "Step", "first_attempt", "next_attempt"]
+
+
+class Ledger(BaseModel):
+    """What earlier attempts of a run leave behind; whoever holds the task keeps it between steps. JSON, no secret.
+
+    Attributes:
+        totals: what ended attempts took: the `before` of `Outcome.summary`.
+        moves: how many of them ended by a move to another instance.
+        queued_before: seconds in the queue before those moves.
+        stayed: seconds in the queue at which no other instance had room, so that the task stayed.
+        told_until: events up to this moment have been noted.
+        flavor: index of the instance that the current attempt uses.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    totals: Totals = Totals()
+    moves: int = 0
+    queued_before: float = 0.0
+    stayed: float = 0.0
+    told_until: datetime | None = None
+    flavor: int = 0
+
+    def applied(self, policy: FollowPolicy) -> FollowPolicy:
+        """Return the run's policy as it holds for the current attempt."""
+        fallback = None if policy.fallback_after is None else policy.fallback_after + self.stayed
+        return policy.model_copy(
+            update={
+                "moves": self.moves,
+                "queued_before": self.queued_before,
+                "told_until": self.told_until,
+                "fallback_after": fallback,
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An attempt that exists and waits to be followed.
+
+    Attributes:
+        ref: the attempt.
+        policy: what to follow it with.
+        cursor: where to read its logs on.
+        ledger: to be kept for the next step.
+        adopted: True when an earlier process of the same try had submitted it.
+    """
+
+    ref: JobRef
+    policy: FollowPolicy
+    cursor: LogCursor = LogCursor()  # noqa: RUF009 - frozen
+    ledger: Ledger = Ledger()  # noqa: RUF009 - frozen
+    adopted: bool = False
+
+
+async def first_attempt(
+    backend: TrainingBackend,
+    task: ResolvedTask,
+    context: RenderContext,
+    policy: FollowPolicy,
+    reporter: Reporter,
+    *,
+    quota: QuotaPolicy,
+) -> Step:
+    """Launch the run, or adopt its newest attempt together with what earlier ones took.
+
+    Raises:
+        UnsupportedError, NeverAdmissibleError, NameTaken: as `launch`.
+    """
+    launched = await launch(backend, task, context, quota=quota, reporter=reporter)
+    ledger = Ledger(flavor=launched.flavor)
+    if launched.adopted and launched.ref.attempt > 1:
+        ledger = Ledger(totals=await _earlier_totals(backend, context, launched.ref.attempt))
+    return Step(launched.ref, ledger.applied(policy), ledger=ledger, adopted=launched.adopted)
+
+
+async def next_attempt(
+    backend: TrainingBackend,
+    task: ResolvedTask,
+    context: RenderContext,
+    policy: FollowPolicy,
+    reporter: Reporter,
+    *,
+    outcome: Outcome,
+    ledger: Ledger,
+    quota: QuotaPolicy = "require",
+) -> Step:
+    """Do what an outcome `retry` or `move` asks for, and return the attempt to follow next.
+
+    Args:
+        backend: opened by the caller.
+        task: the resolved task.
+        context: whose run it is; its attempt number does not matter.
+        policy: the run's policy as `follow_policy` made it, the ledger not applied.
+        reporter: who is told.
+        outcome: what `follow` returned for the last attempt.
+        ledger: as the last step returned it.
+        quota: as at launch; a retry is never refused for it.
+
+    Raises:
+        ValueError: the outcome asks for no further attempt.
+        NameTaken: an object of the next name belongs to somebody else.
+    """
+    held = _Held(backend, task, context, policy, reporter)
+    match outcome.kind:
+        case OutcomeKind.RETRY:
+            return await _retry(held, outcome, ledger, quota)
+        case OutcomeKind.MOVE:
+            return await _move(held, outcome, ledger)
+        case _:
+            raise ValueError(f"an outcome {outcome.kind!s} asks for no further attempt")
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """What the holder of a task has in hand."""
+
+    backend: TrainingBackend
+    task: ResolvedTask
+    context: RenderContext
+    policy: FollowPolicy
+    reporter: Reporter
+
+    def for_attempt(self, attempt: int) -> RenderContext:
+        return replace(self.context, identity=self.context.identity.for_attempt(attempt))
+
+
+async def _retry(held: _Held, outcome: Outcome, ledger: Ledger, quota: QuotaPolicy) -> Step:
+    policy, attempt = ledger.applied(held.policy), outcome.ref.attempt + 1
+    delay = backoff_seconds(retries_used(policy, attempt))
+    why = "" if outcome.failure is None else f": {outcome.failure.category}: {outcome.failure.summary}"
+    held.reporter.note(f"attempt {attempt} of {attempts_allowed(policy)} in {delay:g} s{why}")
+    await asyncio.sleep(delay)
+    launched = await submit_best(
+        held.backend,
+        held.task,
+        held.for_attempt(attempt),
+        # what could be admitted once is not refused now: a retry goes through the same queue as any other run
+        quota="ignore" if quota == "ignore" else "warn",
+        reporter=held.reporter,
+    )
+    return _step(held, launched, Ledger(totals=ledger.totals.plus(outcome.totals), moves=ledger.moves))
+
+
+async def _move(held: _Held, outcome: Outcome, ledger: Ledger) -> Step:
+    ref, reporter, flavors = outcome.ref, held.reporter, held.task.flavors
+    flavor = await ask_others(held.backend, held.task, ledger.flavor)
+    if flavor is None or not await _still_queued(held.backend, ref, reporter):
+        stays = ledger.model_copy(update={"stayed": outcome.totals.queued_seconds, "told_until": datetime.now(UTC)})
+        return Step(ref, stays.applied(held.policy), outcome.cursor, stays)
+    old, new = flavors[ledger.flavor].instance, flavors[flavor].instance
+    reporter.note(f"moving from {old} to {new}, which has room now; the place in the old queue is given up")
+    # gone, not only stopped: a follower that starts anew must not take the old place for a run that somebody stopped
+    await patiently(lambda: held.backend.delete(ref), what=f"giving up {ref.name}", reporter=reporter)
+    moved = Ledger(
+        totals=ledger.totals.plus(outcome.totals),
+        moves=ledger.moves + 1,
+        queued_before=ledger.queued_before + outcome.totals.queued_seconds,
+    )
+    launched = await submit_to(held.backend, held.task, held.for_attempt(ref.attempt + 1), flavor, reporter=reporter)
+    return _step(held, launched, moved)
+
+
+async def _still_queued(backend: TrainingBackend, ref: JobRef, reporter: Reporter) -> bool:
+    status = await patiently(lambda: backend.status(ref), what=f"asking for {ref.name}", reporter=reporter)
+    return status.phase is Phase.QUEUED
+
+
+def _step(held: _Held, launched: Launched, ledger: Ledger) -> Step:
+    ledger = ledger.model_copy(update={"flavor": launched.flavor})
+    return Step(launched.ref, ledger.applied(held.policy), ledger=ledger)
+
+
+async def _earlier_totals(backend: TrainingBackend, context: RenderContext, attempt: int) -> Totals:
+    totals, now = Totals(), datetime.now(UTC)
+    for number in range(1, attempt):
+        ref = await backend.find(context.identity.for_attempt(number))
+        if ref is not None:
+            totals = totals.plus(Totals.of(await backend.status(ref), now))
+    return totals

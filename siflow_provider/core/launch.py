@@ -1,0 +1,160 @@
+"""The one way to start a run: refuse early, adopt what exists, ask for quota, submit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from siflow_provider.core.alarms import Alarms
+from siflow_provider.core.patience import patiently
+from siflow_provider.core.placement import Offer, ask_offers, choose, prefer
+from siflow_provider.core.policy import alert_rules
+from siflow_provider.core.status import Failure, FailureClass, JobRef, Phase, Status
+from siflow_provider.errors import NeverAdmissibleError, UnsupportedError
+
+if TYPE_CHECKING:
+    from siflow_provider.core.outcome import Reporter
+    from siflow_provider.core.protocol import RenderContext, TrainingBackend
+    from siflow_provider.spec.resolve import ResolvedTask
+
+__all__ = ["Launched", "QuotaPolicy", "launch", "submit_best", "submit_to"]
+
+QuotaPolicy = Literal["require", "warn", "ignore"]
+"""What a proof that the task can never be admitted does: fail, be noted, or not be looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """A run that exists.
+
+    Attributes:
+        ref: its newest attempt.
+        adopted: True when it existed before: an earlier process of the same try had submitted it.
+        flavor: index of the instance it went to; 0 for an adopted run, whose instance is not known.
+    """
+
+    ref: JobRef
+    adopted: bool
+    flavor: int = 0
+
+
+async def launch(
+    backend: TrainingBackend,
+    task: ResolvedTask,
+    context: RenderContext,
+    *,
+    quota: QuotaPolicy,
+    reporter: Reporter,
+) -> Launched:
+    """Start the run that `context.identity` names, or adopt its newest attempt where one exists.
+
+    Raises:
+        UnsupportedError: the backend can't carry the task; all reasons at once.
+        NeverAdmissibleError: with `quota="require"`, when no listed instance could ever take the task.
+        NameTaken: an object of that name belongs to somebody else.
+    """
+    reasons = backend.unsupported(task)
+    if reasons:
+        raise UnsupportedError(reasons, backend=backend.name)
+    for warning in backend.warnings(task):
+        reporter.note(warning, warning=True)
+    ref = await patiently(
+        lambda: backend.find_latest(context.identity), what="looking for an earlier submission", reporter=reporter
+    )
+    if ref is not None:
+        attempt = f", attempt {ref.attempt}" if ref.attempt > 1 else ""
+        reporter.note(f"adopted {ref.name}{attempt}: this try had submitted it before")
+        return Launched(ref, adopted=True)
+    return await submit_best(backend, task, context, quota=quota, reporter=reporter)
+
+
+async def submit_best(
+    backend: TrainingBackend,
+    task: ResolvedTask,
+    context: RenderContext,
+    *,
+    quota: QuotaPolicy,
+    reporter: Reporter,
+) -> Launched:
+    """Submit one attempt to the listed instance that suits best now; with `quota="ignore"` to the first.
+
+    Raises:
+        NeverAdmissibleError: with `quota="require"`, when no listed instance could ever take the task.
+        NameTaken: an object of that name belongs to somebody else.
+    """
+    flavor = 0
+    if quota != "ignore":
+        offers = await ask_offers(backend, task)
+        chosen = choose(offers)
+        flavor = chosen.flavor
+        await _apply_quota(backend, task, context, offers, chosen, quota=quota, reporter=reporter)
+    return await submit_to(backend, task, context, flavor, reporter=reporter)
+
+
+async def submit_to(
+    backend: TrainingBackend, task: ResolvedTask, context: RenderContext, flavor: int, *, reporter: Reporter
+) -> Launched:
+    """Submit one attempt to the listed instance of that index.
+
+    Raises:
+        NameTaken: an object of that name belongs to somebody else.
+    """
+    manifest = backend.render(prefer(task, flavor), context)
+    ref = await patiently(lambda: backend.submit(manifest), what=f"submitting {manifest.name}", reporter=reporter)
+    where = f" on {task.flavors[flavor].instance}" if len(task.flavors) > 1 else ""
+    reporter.note(f"submitted {ref.kind} {ref.name} to {backend.name}{where}")
+    return Launched(ref, adopted=False, flavor=flavor)
+
+
+async def _apply_quota(
+    backend: TrainingBackend,
+    task: ResolvedTask,
+    context: RenderContext,
+    offers: list[Offer],
+    chosen: Offer,
+    *,
+    quota: QuotaPolicy,
+    reporter: Reporter,
+) -> None:
+    for offer in offers:
+        if offer.trouble:
+            reporter.note(f"quota is not known: {offer.trouble}", warning=True)
+    if not chosen.never:
+        if chosen.report is not None and not chosen.fits_now:
+            reporter.note(f"no room now, the task will queue: {chosen.report.why_not()}")
+        return
+    proof = _proof(task, offers)
+    if quota == "warn":
+        reporter.note(f"this task can never be admitted: {proof}", warning=True)
+        return
+    await _alert_never(backend, task, context, proof, reporter)
+    raise NeverAdmissibleError(
+        f"this task can never be admitted: {proof}.",
+        hint='Ask for less, or for another instance; quota="warn" submits it all the same.',
+    )
+
+
+def _proof(task: ResolvedTask, offers: list[Offer]) -> str:
+    texts = [(task.flavors[offer.flavor].instance, offer.report.why_not()) for offer in offers if offer.report]
+    if len(texts) == 1:
+        return texts[0][1].rstrip(".")
+    return "; ".join(f"{instance}: {text.rstrip('.')}" for instance, text in texts)
+
+
+async def _alert_never(
+    backend: TrainingBackend, task: ResolvedTask, context: RenderContext, proof: str, reporter: Reporter
+) -> None:
+    identity = context.identity
+    ref = JobRef(
+        backend=backend.name,
+        kind=task.task.kind,
+        name=backend.render(task, context).name,
+        uid="",
+        task_uuid=identity.task_uuid,
+        attempt=identity.attempt,
+    )
+    failure = Failure(category=FailureClass.QUOTA, summary=f"this task can never be admitted: {proof}")
+    status = replace(Status(ref=ref, phase=Phase.FAILED), failure=failure)
+    alarms = Alarms(alert_rules(task), reporter)
+    alarms.fire("never_admissible", status, failure.summary)
+    await alarms.close()

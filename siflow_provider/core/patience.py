@@ -1,0 +1,53 @@
+"""Rides out a backend that gives no answer for a while: back-off with jitter, and one warning."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, TypeVar
+
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+
+from siflow_provider.core.recovery import backoff_seconds
+from siflow_provider.errors import BackendUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from siflow_provider.core.outcome import Reporter
+
+__all__ = ["patiently", "pause_seconds"]
+
+_T = TypeVar("_T")
+_LONGEST_PAUSE = 30.0
+
+
+def pause_seconds(failures: int) -> float:
+    """Return how long to wait after the n-th failure in a row: doubling to 30 s, with jitter so that no herd forms."""
+    return backoff_seconds(failures, longest=_LONGEST_PAUSE) * random.uniform(0.5, 1.0)
+
+
+async def patiently(call: Callable[[], Awaitable[_T]], *, what: str, reporter: Reporter, tries: int = 10) -> _T:
+    """Await `call()` until it answers; for calls that may be repeated without harm.
+
+    Args:
+        call: makes a new awaitable for each try.
+        what: what is done, for the warning: "submitting bert-3f9c1a7".
+        reporter: hears of the first failure, and of no other.
+        tries: how often at most; ten are about three minutes.
+
+    Raises:
+        BackendUnavailable: the last one, when no try was answered.
+    """
+
+    def warn(state: RetryCallState) -> None:
+        if state.attempt_number == 1 and state.outcome is not None:
+            reporter.note(f"{what}: no answer, trying again ({state.outcome.exception()})", warning=True)
+
+    retrying = AsyncRetrying(
+        retry=retry_if_exception_type(BackendUnavailable),
+        wait=wait_random_exponential(multiplier=1, max=_LONGEST_PAUSE),
+        stop=stop_after_attempt(tries),
+        before_sleep=warn,
+        reraise=True,
+    )
+    return await retrying(call)

@@ -1,0 +1,94 @@
+"""Which of the listed instances a task is submitted to.
+
+A backend renders and answers for quota by `task.flavors[0]`; choosing another instance is putting it first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from siflow_provider.errors import BackendError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from siflow_provider.core.protocol import TrainingBackend
+    from siflow_provider.core.quota import QuotaReport
+    from siflow_provider.spec.resolve import ResolvedTask
+
+__all__ = ["Offer", "ask_offers", "ask_others", "choose", "prefer"]
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What one listed instance answers.
+
+    Attributes:
+        flavor: its index in the task's list, best first.
+        report: the answers; None when none could be had.
+        trouble: why not.
+    """
+
+    flavor: int
+    report: QuotaReport | None
+    trouble: str = ""
+
+    @property
+    def never(self) -> bool:
+        """True when it is proven that this instance can never take the task."""
+        return self.report is not None and self.report.never
+
+    @property
+    def fits_now(self) -> bool:
+        """True when it is known to have room for the whole task now."""
+        return self.report is not None and self.report.fits_now
+
+
+def prefer(task: ResolvedTask, flavor: int) -> ResolvedTask:
+    """Return the task with one of its flavors put first, the others behind it in their order.
+
+    Example:
+        >>> [each.instance for each in prefer(task, 1).flavors]  # task lists a, b, c
+        ['b', 'a', 'c']
+    """
+    if flavor == 0:
+        return task
+    rest = task.flavors[:flavor] + task.flavors[flavor + 1 :]
+    return replace(task, flavors=(task.flavors[flavor], *rest))
+
+
+async def ask_offers(backend: TrainingBackend, task: ResolvedTask) -> list[Offer]:
+    """Ask for each listed instance in its order, up to the first with room now. A backend's error is no answer."""
+    offers: list[Offer] = []
+    for index in range(len(task.flavors)):
+        offers.append(await _ask(backend, task, index))
+        if offers[-1].fits_now:
+            break
+    return offers
+
+
+async def ask_others(backend: TrainingBackend, task: ResolvedTask, current: int) -> int | None:
+    """Return the first listed instance other than `current` that can take the whole task now; None when none can."""
+    for index in range(len(task.flavors)):
+        if index != current and (await _ask(backend, task, index)).fits_now:
+            return index
+    return None
+
+
+async def _ask(backend: TrainingBackend, task: ResolvedTask, index: int) -> Offer:
+    try:
+        return Offer(index, await backend.quota(prefer(task, index)))
+    except BackendError as error:
+        return Offer(index, None, str(error))
+
+
+def choose(offers: Sequence[Offer]) -> Offer:
+    """Return the first offer with room now, else the first that could ever take the task, else the first."""
+    for offer in offers:
+        if offer.fits_now:
+            return offer
+    for offer in offers:
+        if not offer.never:
+            return offer
+    return offers[0]

@@ -1,0 +1,76 @@
+"""A whole run in one process: launch, follow, and the next attempt for as long as an outcome asks for one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from siflow_provider.core.attempts import first_attempt, next_attempt
+from siflow_provider.core.follow import follow
+from siflow_provider.core.outcome import Outcome, OutcomeKind, Totals
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from siflow_provider.core.launch import QuotaPolicy
+    from siflow_provider.core.outcome import FollowPolicy, Reporter
+    from siflow_provider.core.protocol import RenderContext, TrainingBackend
+    from siflow_provider.core.status import JobRef
+    from siflow_provider.spec.resolve import ResolvedTask
+
+__all__ = ["RunEnd", "run"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnd:
+    """How a run ended.
+
+    Attributes:
+        outcome: of its last attempt; never `retry` or `move`.
+        totals: what the attempts before it took.
+    """
+
+    outcome: Outcome
+    totals: Totals
+
+    def summary(self) -> dict[str, Any]:
+        """Return what the operator pushes as `return_value`."""
+        return self.outcome.summary(before=self.totals)
+
+
+async def run(
+    backend: TrainingBackend,
+    task: ResolvedTask,
+    context: RenderContext,
+    policy: FollowPolicy,
+    reporter: Reporter,
+    *,
+    quota: QuotaPolicy = "require",
+    on_ref: Callable[[JobRef], None] | None = None,
+) -> RunEnd:
+    """Run a task to its end.
+
+    Args:
+        backend: opened by the caller.
+        task: the resolved task.
+        context: whose run it is; attempt 1.
+        policy: as `follow_policy` makes it.
+        reporter: who is told.
+        quota: what a proof that the task can never be admitted does.
+        on_ref: called with each new attempt before it is followed, to publish where it is.
+
+    Raises:
+        UnsupportedError, NeverAdmissibleError, NameTaken, BackendError: as `launch` and `follow`.
+    """
+    step = await first_attempt(backend, task, context, policy, reporter, quota=quota)
+    published = None
+    while True:
+        if on_ref is not None and step.ref != published:
+            on_ref(step.ref)
+        published = step.ref
+        outcome = await follow(backend, step.ref, step.policy, reporter, cursor=step.cursor)
+        if outcome.kind not in {OutcomeKind.RETRY, OutcomeKind.MOVE}:
+            return RunEnd(outcome, step.ledger.totals)
+        step = await next_attempt(
+            backend, task, context, policy, reporter, outcome=outcome, ledger=step.ledger, quota=quota
+        )
