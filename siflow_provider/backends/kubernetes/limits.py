@@ -1,0 +1,158 @@
+"""What Kubernetes can't carry of a task, and what it carries only in part; each with its reason."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from siflow_provider.backends.kubernetes.names import LABEL_MANAGED_BY, RUN_DIR
+from siflow_provider.backends.kubernetes.patch import protected_paths
+from siflow_provider.core.identity import LABEL_PREFIX
+from siflow_provider.errors import Reason
+from siflow_provider.spec.base import is_template
+from siflow_provider.spec.task import RayJob
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from siflow_provider.spec.resolve import Mount, ResolvedTask
+
+__all__ = ["unsupported", "warnings"]
+
+MAX_COMMAND_BYTES = 128 * 1024 - 1
+"""The longest single argument that Linux gives a program (source: linux/binfmts.h, MAX_ARG_STRLEN, 32 pages)."""
+
+# Appended by the controllers to a container's env, where the later entry wins.
+# source: training-operator v1.9.3 pkg/controller.v1/pytorch/envvar.go; KubeRay v1.6.0 controllers/ray/common/pod.go
+_OPERATOR_ENV = {
+    "PyTorchJob": ("PYTHONUNBUFFERED", "PET_MASTER_ADDR", "PET_MASTER_PORT", "PET_NNODES", "PET_NODE_RANK",
+                   "PET_NPROC_PER_NODE", "MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE"),
+    "RayJob": ("RAY_CLUSTER_NAME", "RAY_CLUSTER_NAMESPACE", "RAY_CLOUD_INSTANCE_ID", "RAY_NODE_TYPE_NAME",
+               "KUBERAY_GEN_RAY_START_CMD", "FQ_RAY_IP", "RAY_IP"),
+}  # fmt: skip
+_FOREIGN_PREFIXES = (LABEL_PREFIX, "kueue.x-k8s.io/", "training.kubeflow.org/", "ray.io/", "kubernetes.io/")
+_TAKEN_PORTS = {
+    "PyTorchJob": {23456: "the port where the replicas meet (MASTER_PORT)"},
+    "RayJob": {6379: "Ray's own (GCS)", 8265: "Ray's dashboard", 10001: "Ray's client server"},
+}
+_SOURCES = {"volume": "volumes", "dataset": "datasets", "model": "models"}
+
+
+def unsupported(task: ResolvedTask) -> list[Reason]:
+    """Return each field that this backend can't honour, with the reason. Pure."""
+    return [
+        *_command(task),
+        *_env(task),
+        *_mounts(task),
+        *_labels(task),
+        *_port(task),
+        *_runtime_env(task),
+        *_patch(task),
+    ]
+
+
+def warnings(task: ResolvedTask) -> list[str]:
+    """Return what is honoured only in part, one sentence each. Pure."""
+    form = task.task
+    found = []
+    if task.flavors[0].queue is None:
+        found.append(
+            "no queue is known for this task: its pods are scheduled one by one, and some may run while others wait"
+        )
+    many = is_template(form.workers) or form.workers > 0
+    once = sorted({mount.name for mount in task.mounts if mount.access == "ReadWriteOnce"}) if many else []
+    if once:
+        found.append(f"{', '.join(once)}: ReadWriteOnce lets the pods of one node mount it; replicas elsewhere wait")
+    if isinstance(form, RayJob):
+        if form.ray.autoscaling is not None:
+            found.append("ray.autoscaling: under Kueue it needs the cluster's elastic-jobs gate (`elastic_jobs: true`)")
+        if form.ssh:
+            found.append(
+                "ssh: the hostfiles are written on the head, with the pods that are there when the command starts"
+            )
+    return found
+
+
+def _command(task: ResolvedTask) -> Iterator[Reason]:
+    size = len(task.task.command.encode())
+    if size > MAX_COMMAND_BYTES:
+        yield Reason(
+            "command",
+            "CommandTooLong",
+            f"it is {size} bytes long and Linux gives a program {MAX_COMMAND_BYTES} at most in one argument; "
+            "put the program into the image or on a volume and start it from there",
+        )
+
+
+def _env(task: ResolvedTask) -> Iterator[Reason]:
+    for name in sorted({*task.env, *task.hidden}):
+        # Python reads any text but an empty one as "on", so what the operator sets changes nothing
+        harmless = name == "PYTHONUNBUFFERED" and bool(task.env.get(name))
+        if name in _OPERATOR_ENV[task.task.kind] and not harmless:
+            yield Reason(
+                f"env.{name}", "SetByOperator", f"the {task.task.kind} operator sets it in every pod and would win"
+            )
+
+
+def _mounts(task: ResolvedTask) -> Iterator[Reason]:
+    counts: dict[str, int] = {}
+    for mount in task.mounts:
+        index = counts.get(mount.source, 0)
+        counts[mount.source] = index + 1
+        path = f"{_SOURCES[mount.source]}[{index}]" if mount.source in _SOURCES else "ray.shared_storage"
+        yield from _mount(task, mount, path)
+
+
+def _mount(task: ResolvedTask, mount: Mount, path: str) -> Iterator[Reason]:
+    if mount.pvc is None:
+        yield Reason(path, "NoClaim", f"{mount.name!r} has no `pvc` in the catalog, so no pod can mount it")
+    if mount.mount_path == RUN_DIR:
+        yield Reason(f"{path}.mount_path", "PathTaken", f"{RUN_DIR} is where results and keys of the run stand")
+    alone = not is_template(task.task.workers) and task.task.workers == 0
+    if mount.access == "ReadWriteOncePod" and not (alone and task.task.kind == "PyTorchJob"):
+        yield Reason(
+            path, "OnePodOnly", f"{mount.name!r} is ReadWriteOncePod: one pod can mount it, this task has more"
+        )
+    if mount.access == "ReadOnlyMany" and not mount.read_only:
+        yield Reason(path, "ReadOnly", f"{mount.name!r} is ReadOnlyMany; set read_only: true")
+
+
+def _labels(task: ResolvedTask) -> Iterator[Reason]:
+    for field, keys in (("labels", task.labels), ("kubernetes.annotations", task.task.kubernetes.annotations)):
+        for key in keys:
+            if key.startswith(_FOREIGN_PREFIXES) or key == LABEL_MANAGED_BY:
+                yield Reason(f"{field}.{key}", "KeyTaken", "controllers and this provider find pods by such keys")
+
+
+def _port(task: ResolvedTask) -> Iterator[Reason]:
+    monitoring = task.task.monitoring
+    if monitoring is not None and monitoring.port in _TAKEN_PORTS[task.task.kind]:
+        owner = _TAKEN_PORTS[task.task.kind][monitoring.port]
+        yield Reason("monitoring.port", "PortTaken", f"{monitoring.port} is {owner}; serve the metrics on another")
+
+
+def _runtime_env(task: ResolvedTask) -> Iterator[Reason]:
+    runtime_env = task.task.ray.runtime_env if isinstance(task.task, RayJob) else None
+    for path, text in _texts(runtime_env, "ray.runtime_env"):
+        odd = sorted({char for char in text if char == "\x7f" or (char > "\uffff" and not char.isprintable())})
+        if odd:
+            shown = ", ".join(f"U+{ord(char):04X}" for char in odd)
+            yield Reason(path, "CharacterLost", f"KubeRay can't hand {shown} to Ray; leave it out")
+
+
+def _texts(value: object, path: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _texts(str(key), path)
+            yield from _texts(item, f"{path}.{key}")
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            yield from _texts(item, f"{path}[{index}]")
+
+
+def _patch(task: ResolvedTask) -> Iterator[Reason]:
+    for path in protected_paths(task.task.kubernetes.patch):
+        yield Reason(
+            f"kubernetes.patch.{path}", "MarkOfTheRun", "the job is found again by this, so a patch can't change it"
+        )

@@ -1,0 +1,83 @@
+"""The names that the rendering and whoever submits must agree on: objects, places in a pod, keys of labels.
+
+Every name derives from the job's own (47 characters at most), so that all objects of a run are found by its name.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from siflow_provider.core.identity import LABEL_PREFIX, default_prefix
+from siflow_provider.spec.base import is_template
+
+if TYPE_CHECKING:
+    from siflow_provider.core.identity import Identity
+    from siflow_provider.spec.resolve import ResolvedTask
+
+__all__ = [
+    "ANNOTATION_CLEAN_UP",
+    "ANNOTATION_USER",
+    "ELASTIC_JOB",
+    "KEYS_DIR",
+    "LABEL_GROUP",
+    "LABEL_MANAGED_BY",
+    "LABEL_ROLE",
+    "LABEL_VISIBLE",
+    "MANAGED_BY",
+    "PRIORITY_CLASS",
+    "QUEUE_NAME",
+    "RESULTS_FILE",
+    "RUN_DIR",
+    "SCRIPTS_DIR",
+    "command_config",
+    "env_secret",
+    "job_name",
+    "ssh_secret",
+]
+
+SCRIPTS_DIR = "/etc/siflow"
+"""Where the ConfigMap with the command stands; the form allows no mount below `/etc`, so nothing can hide it."""
+KEYS_DIR = "/etc/siflow-ssh"
+"""Where the SSH key stands; beside the scripts and not below, since nothing can be mounted inside a ConfigMap."""
+RUN_DIR = "/run/siflow"
+"""A folder of the pod's own that it can write, whatever the image and its user."""
+RESULTS_FILE = f"{RUN_DIR}/results.json"
+
+LABEL_ROLE = f"{LABEL_PREFIX}role"
+LABEL_VISIBLE = f"{LABEL_PREFIX}visible-in-group"
+LABEL_GROUP = f"{LABEL_PREFIX}project-group"
+LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"
+MANAGED_BY = "siflow-provider"
+ANNOTATION_USER = f"{LABEL_PREFIX}user"
+ANNOTATION_CLEAN_UP = f"{LABEL_PREFIX}clean-up"
+"""JSON `{"claim": ..., "path": ...}`: what whoever ends the run removes from shared storage."""
+
+# source: Kueue v0.17.0 pkg/controller/constants/constants.go, pkg/workloadslicing/workloadslicing.go
+QUEUE_NAME = "kueue.x-k8s.io/queue-name"
+PRIORITY_CLASS = "kueue.x-k8s.io/priority-class"
+ELASTIC_JOB = "kueue.x-k8s.io/elastic-job"
+
+
+def job_name(task: ResolvedTask, identity: Identity) -> str:
+    """Return the job's full name; a prefix that is still a template stands in it as it is."""
+    prefix = task.task.name_prefix or default_prefix(identity.dag_id, identity.task_id)
+    return f"{prefix}{identity.name('')}" if is_template(prefix) else identity.name(prefix)
+
+
+def command_config(name: str) -> str:
+    """Return the name of the ConfigMap that holds the command of the job `name`."""
+    return f"{name}-command"
+
+
+def env_secret(name: str) -> str:
+    """Return the name of the Secret that holds the hidden environment of the job `name`."""
+    return f"{name}-env"
+
+
+def ssh_secret(name: str) -> str:
+    """Return the name of the Secret that holds the SSH key of the job `name`.
+
+    It is made at submit and not rendered: keys `id_ed25519` (OpenSSH private key) and `id_ed25519.pub`. One that
+    exists is kept, since pods may hold it already.
+    """
+    return f"{name}-ssh"

@@ -1,0 +1,132 @@
+"""One replica's pod: container, environment, resources, where it may run.
+
+Nothing of the author's command stands in a pod: it is a file of the run's ConfigMap, so no shell, no kubelet and no
+controller on the way can read anything into it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from siflow_provider.backends.kubernetes.amounts import amounts, half_memory
+from siflow_provider.backends.kubernetes.literal import kubelet_literal
+from siflow_provider.backends.kubernetes.metadata import pod_metadata
+from siflow_provider.backends.kubernetes.names import RESULTS_FILE, env_secret, job_name
+from siflow_provider.backends.kubernetes.storage import replica_storage
+from siflow_provider.core.environment import task_env
+from siflow_provider.core.results import RESULTS_ENV
+from siflow_provider.spec.task import RayJob
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from siflow_provider.core.protocol import RenderContext
+    from siflow_provider.spec.resolve import Flavor, ResolvedTask
+
+__all__ = ["Replica", "node_affinity", "replica_env", "replica_pod", "shared_pod_fields"]
+
+HOSTNAME = "kubernetes.io/hostname"
+RAY_METRICS_PORT = 8080
+"""Where Ray serves its own metrics; KubeRay calls that port `metrics`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """What tells one role's pods from another's.
+
+    Attributes:
+        role: master, worker or head.
+        container: the name that the controller asks for.
+        flavor: what it runs on.
+        units: units of the instance; a template where the form still holds one.
+        command: argv; None leaves the start to the controller.
+        env: variables of the role, stronger than the task's.
+    """
+
+    role: str
+    container: str
+    flavor: Flavor
+    units: int | str
+    command: tuple[str, ...] | None
+    env: Mapping[str, str]
+
+
+def replica_pod(task: ResolvedTask, context: RenderContext, replica: Replica) -> dict[str, Any]:
+    """Return the pod template of one role."""
+    shm_size = task.task.shm_size or half_memory(replica.flavor.resources, replica.units)
+    storage = replica_storage(task, context, shm_size=shm_size)
+    size = amounts(replica.flavor.resources, replica.units)
+    container: dict[str, Any] = {"name": replica.container, "image": task.image}
+    if replica.command is not None:
+        container["command"] = list(replica.command)
+    container["env"] = replica_env(task, context, replica.env)
+    if size:
+        container["resources"] = {"requests": size, "limits": dict(size)}
+    if task.task.monitoring is not None:
+        container["ports"] = [_metrics_port(task)]
+    container["volumeMounts"] = storage.mounts
+    spec = {"restartPolicy": "Never", **shared_pod_fields(task, replica.flavor), "containers": [container]}
+    selector = {**replica.flavor.node_selector, **task.task.kubernetes.node_selector}
+    if selector:
+        spec["nodeSelector"] = dict(sorted(selector.items()))
+    affinity = node_affinity(task, only=True)
+    if affinity is not None:
+        spec["affinity"] = affinity
+    spec["volumes"] = storage.volumes
+    return {"metadata": pod_metadata(task, context, replica.role), "spec": spec}
+
+
+def shared_pod_fields(task: ResolvedTask, flavor: Flavor) -> dict[str, Any]:
+    """Return what every pod of a run has, a submitter too: who it is, how it pulls, what it tolerates."""
+    options = task.task.kubernetes
+    fields: dict[str, Any] = {}
+    if options.service_account is not None:
+        fields["serviceAccountName"] = options.service_account
+    if options.image_pull_secrets:
+        fields["imagePullSecrets"] = [{"name": name} for name in dict.fromkeys(options.image_pull_secrets)]
+    tolerations: list[dict[str, Any]] = []
+    for toleration in (*flavor.tolerations, *options.tolerations):
+        if dict(toleration) not in tolerations:
+            tolerations.append(dict(toleration))
+    if tolerations:
+        fields["tolerations"] = tolerations
+    return fields
+
+
+def node_affinity(task: ResolvedTask, *, only: bool) -> dict[str, Any] | None:
+    """Return the node rule as an affinity; `only` False leaves out the part that narrows to some nodes."""
+    rule = task.task.compute.nodes
+    if rule is None:
+        return None
+    expressions: list[dict[str, Any]] = []
+    if only and rule.only:
+        expressions.append({"key": HOSTNAME, "operator": "In", "values": list(dict.fromkeys(rule.only))})
+    if rule.exclude:
+        expressions.append({"key": HOSTNAME, "operator": "NotIn", "values": list(dict.fromkeys(rule.exclude))})
+    if not expressions:
+        return None
+    terms = {"nodeSelectorTerms": [{"matchExpressions": expressions}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+
+
+def replica_env(task: ResolvedTask, context: RenderContext, own: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the environment, each name once, in order of name; hidden values are references to the Secret."""
+    plain = {**task_env(task, context), RESULTS_ENV: RESULTS_FILE, **own}
+    entries: dict[str, dict[str, Any]] = {name: {"value": kubelet_literal(value)} for name, value in plain.items()}
+    secret = env_secret(job_name(task, context.identity))
+    for name in task.hidden:
+        entries[name] = {"valueFrom": {"secretKeyRef": {"name": secret, "key": name}}}
+    return [{"name": name, **entries[name]} for name in sorted(entries)]
+
+
+def metrics_port_name(task: ResolvedTask) -> str:
+    """Return the container port's name; Ray's own metrics port must keep the name that KubeRay looks for."""
+    monitoring = task.task.monitoring
+    rays_own = isinstance(task.task, RayJob) and monitoring is not None and monitoring.port == RAY_METRICS_PORT
+    return "metrics" if rays_own else "siflow-metrics"
+
+
+def _metrics_port(task: ResolvedTask) -> dict[str, Any]:
+    assert task.task.monitoring is not None
+    return {"name": metrics_port_name(task), "containerPort": task.task.monitoring.port, "protocol": "TCP"}

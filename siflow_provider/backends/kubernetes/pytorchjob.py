@@ -1,0 +1,52 @@
+"""The PyTorchJob object (kubeflow.org/v1, training-operator v1.9.3).
+
+What is left out on purpose: `nprocPerNode`, so that `WORLD_SIZE` counts machines and torchrun may use every GPU; a
+`Worker` key without workers, which the operator's webhook refuses; `activeDeadlineSeconds`, for which the operator sets
+no timer. `cleanPodPolicy: Running` ends leftover workers of a finished job and keeps finished pods and their logs.
+
+source: training-operator v1.9.3 pkg/webhooks/pytorch/pytorchjob_webhook.go, pkg/controller.v1/pytorch/envvar.go
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from siflow_provider.backends.kubernetes.metadata import is_queued, job_metadata
+from siflow_provider.backends.kubernetes.names import SCRIPTS_DIR
+from siflow_provider.backends.kubernetes.pod import Replica, replica_pod
+from siflow_provider.spec.base import is_template
+
+if TYPE_CHECKING:
+    from siflow_provider.core.protocol import RenderContext
+    from siflow_provider.spec.resolve import ResolvedTask
+
+__all__ = ["render_pytorchjob"]
+
+
+def render_pytorchjob(task: ResolvedTask, context: RenderContext, name: str) -> dict[str, Any]:
+    """Return the job object, before the author's patch."""
+    policy: dict[str, Any] = {"cleanPodPolicy": "Running", "backoffLimit": 0}
+    if is_queued(task, context):
+        policy = {"suspend": True, **policy}
+    replicas: dict[str, Any] = {"Master": _replicas(task, context, "master", 1)}
+    workers = task.task.workers
+    if is_template(workers) or workers > 0:
+        replicas["Worker"] = _replicas(task, context, "worker", workers)
+    return {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": job_metadata(task, context, name),
+        "spec": {"runPolicy": policy, "pytorchReplicaSpecs": replicas},
+    }
+
+
+def _replicas(task: ResolvedTask, context: RenderContext, role: str, count: int) -> dict[str, Any]:
+    replica = Replica(
+        role=role,
+        container="pytorch",
+        flavor=task.flavors[0],
+        units=task.task.compute.units_per_replica,
+        command=("bash", f"{SCRIPTS_DIR}/run.sh"),
+        env={},
+    )
+    return {"replicas": count, "restartPolicy": "Never", "template": replica_pod(task, context, replica)}

@@ -1,0 +1,182 @@
+"""The scripts of the run's ConfigMap: they start the command, keep its exit code and print what it reports.
+
+The command is a file beside them, read by bash itself and given to `bash -c` as one argument: whatever stands in it
+reaches bash untouched. Only bash and, for SSH, OpenSSH are asked of the image.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from siflow_provider.backends.kubernetes.names import KEYS_DIR, RUN_DIR, SCRIPTS_DIR
+from siflow_provider.core.results import MARKER, MAX_RESULT_BYTES, RESULTS_ENV
+from siflow_provider.spec.task import RayJob
+
+if TYPE_CHECKING:
+    from siflow_provider.spec.resolve import ResolvedTask
+
+__all__ = ["render_scripts"]
+
+_HEAD = f"""\
+# Runs the task's command, keeps its exit code, then prints what it wrote to ${RESULTS_ENV}.
+IFS= read -r -d '' command < {SCRIPTS_DIR}/command
+
+report() {{
+  local LC_ALL=C text=
+  [ -s "${RESULTS_ENV}" ] || return 0
+  # two bytes over the limit, so that the reader sees that it is too long
+  IFS= read -r -d '' -N {MAX_RESULT_BYTES + 2} text < "${RESULTS_ENV}"
+  text=${{text//[$'\\r\\n']/ }}
+  [[ $text == *[![:space:]]* ]] || return 0
+  # the command's last line may lack its end
+  printf '\\n%s %s\\n' '{MARKER}' "$text"
+}}
+"""
+
+# The first process of a container gets the signals; the command's whole process group is to have them, and time to act.
+_SUPERVISED = """
+child='' caught=''
+forward() {
+  caught=$1
+  [ -z "$child" ] || kill -s "$1" -- "-$child" 2>/dev/null
+}
+for name in TERM INT HUP QUIT USR1 USR2; do
+  trap "forward $name" "$name"
+done
+set -m
+
+supervise() {
+  "$@" &
+  child=$!
+  stopped=$caught
+  [ -z "$caught" ] || forward "$caught"
+  while :; do
+    caught=''
+    { wait "$child"; } 2>/dev/null
+    code=$?
+    [ -n "$caught" ] || break
+    stopped=$caught
+  done
+  while [ -n "$stopped" ] && kill -s 0 -- "-$child" 2>/dev/null; do
+    sleep 0.1
+  done
+  child=''
+  return "$code"
+}
+"""
+
+_RUN_SUPERVISED = """
+supervise bash -c "$command"
+code=$?
+report
+exit "$code"
+"""
+
+# Ray signals every process of the entrypoint by itself and kills it by process group, so the command stays in this one.
+_RUN_IN_RAY = """
+trap : TERM INT HUP
+bash -c "$command"
+code=$?
+report
+exit "$code"
+"""
+
+_WITH_SSH = f"""
+supervise bash {SCRIPTS_DIR}/ssh.sh || exit
+"""
+
+_WITH_SSH_IN_RAY = f"""
+python {SCRIPTS_DIR}/ray_hosts.py && bash {SCRIPTS_DIR}/ssh.sh wait || exit
+"""
+
+_SSH = f"""\
+# Starts an SSH server that lets in the other pods of this job, and makes this pod's client use the job's key.
+# With the word `wait`, or on rank 0: returns when the server of every host in the hostfile answers.
+fail() {{
+  printf 'siflow: ssh: %s\\n' "$1" >&2
+  exit 1
+}}
+
+start() {{
+  local server home=${{HOME:-/root}} here={RUN_DIR}/ssh
+  server=$(PATH=$PATH:/usr/sbin:/sbin:/usr/local/sbin command -v sshd) ||
+    fail "the image has no sshd; install OpenSSH's server and client in it or leave out ssh."
+  umask 077
+  mkdir -p "$here" "$home/.ssh" && mkdir -p /run/sshd || fail "can't write $home/.ssh and /run/sshd; run as root."
+  cat {KEYS_DIR}/id_ed25519 > "$here/id_ed25519" || fail "the job's key is not there."
+  cat {KEYS_DIR}/id_ed25519.pub > "$here/authorized_keys"
+  {{
+    printf 'Host *\\n  IdentityFile %s\\n' "$here/id_ed25519"
+    printf '  StrictHostKeyChecking no\\n  UserKnownHostsFile /dev/null\\n  LogLevel ERROR\\n'
+    cat "$home/.ssh/config" 2>/dev/null
+  }} > "$here/config"
+  cat "$here/config" > "$home/.ssh/config"
+  printf 'PATH=%s\\nLD_LIBRARY_PATH=%s\\n' "$PATH" "${{LD_LIBRARY_PATH:-}}" > "$home/.ssh/environment"
+  {{
+    printf 'Port 22\\nHostKey %s\\nAuthorizedKeysFile %s\\n' "$here/id_ed25519" "$here/authorized_keys"
+    printf 'PasswordAuthentication no\\nPermitRootLogin prohibit-password\\nStrictModes no\\n'
+    printf 'PermitUserEnvironment yes\\nPidFile %s\\n' "$here/sshd.pid"
+  }} > "$here/sshd_config"
+  "$server" -f "$here/sshd_config" -E "$here/log" || fail "sshd did not start: $(cat "$here/log")"
+  : > "$here/ready"
+}}
+
+answers() {{
+  (exec 3<> "/dev/tcp/$1/22") 2>/dev/null
+}}
+
+wait_for_hosts() {{
+  local host
+  while read -r host; do
+    while ! answers "$host"; do
+      [ "$SECONDS" -lt 600 ] || fail "$host does not answer after 600 s."
+      sleep 1
+    done
+  done < /root/hostfile.hostname
+}}
+
+[ -e {RUN_DIR}/ssh/ready ] || start
+if [ "${{1:-}}" = wait ] || [ "${{RANK:-}}" = 0 ]; then
+  wait_for_hosts
+fi
+"""
+
+_RAY_HOSTS = """\
+# Writes the hostfiles on the head: itself first, then the workers that are there when the command starts.
+import ray
+
+ray.init(address="auto", log_to_driver=False, logging_level="ERROR")
+
+
+def slots(node):
+    resources = node["Resources"]
+    return max(1, int(resources.get("GPU") or resources.get("CPU") or 1))
+
+
+def order(node):
+    is_head = "node:__internal_head__" in node["Resources"]
+    return (not is_head, [part.zfill(3) for part in node["NodeManagerAddress"].split(".")])
+
+
+nodes = sorted((node for node in ray.nodes() if node["Alive"]), key=order)
+with open("/root/hostfile", "w") as hosts, open("/root/hostfile.hostname", "w") as names:
+    for node in nodes:
+        hosts.write(f"{node['NodeManagerAddress']} slots={slots(node)}\\n")
+        names.write(f"{node['NodeManagerAddress']}\\n")
+ray.shutdown()
+"""
+
+
+def render_scripts(task: ResolvedTask) -> dict[str, str]:
+    """Return the files of the ConfigMap by name, hostfiles apart."""
+    in_ray, ssh = isinstance(task.task, RayJob), bool(task.task.ssh)
+    parts = [_HEAD] if in_ray else [_HEAD, _SUPERVISED]
+    if ssh:
+        parts.append(_WITH_SSH_IN_RAY if in_ray else _WITH_SSH)
+    parts.append(_RUN_IN_RAY if in_ray else _RUN_SUPERVISED)
+    files = {"command": task.task.command, "run.sh": "".join(parts)}
+    if ssh:
+        files["ssh.sh"] = _SSH
+        if in_ray:
+            files["ray_hosts.py"] = _RAY_HOSTS
+    return files
