@@ -8,7 +8,6 @@ itself. Source: prctl(2) PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER; pidfd_open(2)
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import select
 import signal
@@ -19,22 +18,11 @@ from pathlib import Path
 
 import psutil
 
-__all__ = ["Processes", "become_subreaper", "die_with_parent", "exit_code", "kill_tree"]
+from siflow_provider.backends.local.tether import die_with_parent
 
-_PR_SET_PDEATHSIG = 1
-_PR_SET_CHILD_SUBREAPER = 36
+__all__ = ["Processes", "exit_code", "kill_tree"]
+
 _PROMPT_SECONDS = 0.05
-_libc = ctypes.CDLL(None, use_errno=True)
-
-
-def become_subreaper() -> None:
-    """Make orphaned descendants children of this process instead of init's."""
-    _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-
-def die_with_parent(number: int = signal.SIGKILL) -> None:
-    """Ask the kernel for signal `number` when the parent of this process ends."""
-    _libc.prctl(_PR_SET_PDEATHSIG, int(number), 0, 0, 0)
 
 
 def exit_code(returncode: int) -> int:

@@ -1,0 +1,175 @@
+"""The embedded backend: real processes on this machine, for laptops, CI and the first steps."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from siflow_provider.backends.local import launch as starter
+from siflow_provider.backends.local.capacity import Amounts
+from siflow_provider.backends.local.ledger import Ledger
+from siflow_provider.backends.local.logs import LogFile, follow_files
+from siflow_provider.backends.local.quota import answer
+from siflow_provider.backends.local.record import RunState
+from siflow_provider.backends.local.render import render_manifest
+from siflow_provider.backends.local.runs import Runs
+from siflow_provider.backends.local.stacks import dump_replicas
+from siflow_provider.backends.local.support import unsupported_fields, warning_lines
+from siflow_provider.core.status import is_selected
+from siflow_provider.errors import UnsupportedError, UsageError
+
+if TYPE_CHECKING:
+    from siflow_provider.backends.settings import Settings
+    from siflow_provider.core.identity import Identity
+    from siflow_provider.core.protocol import Manifest, RenderContext, TrainingBackend
+    from siflow_provider.core.quota import QuotaReport
+    from siflow_provider.core.status import JobRef, LogCursor, LogLine, LogSelection, Status
+    from siflow_provider.errors import Reason
+    from siflow_provider.spec.resolve import ResolvedTask
+
+__all__ = ["LocalBackend"]
+
+_POLL_SECONDS = 0.2
+
+
+class LocalBackend:
+    """Runs PyTorchJobs and RayJobs as processes of this machine (Linux only).
+
+    Args:
+        settings: the connection's; `state_dir` says where runs are kept.
+
+    Example:
+        async with LocalBackend(Settings(state_dir="/tmp/siflow")) as backend:
+            ref = await backend.submit(backend.render(task, context))
+    """
+
+    name = "local"
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._opened: Runs | None = None
+
+    async def __aenter__(self) -> Self:
+        """Open the state directory.
+
+        Raises:
+            UsageError: this is not Linux, or the directory can't be made.
+        """
+        if sys.platform != "linux":
+            raise UsageError(
+                f"the local backend runs on Linux only, and this is {sys.platform}.",
+                hint="Use a Linux machine or container, or a connection to a cluster.",
+            )
+        self._opened = await asyncio.to_thread(Runs.open, self._settings.state_dir)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._opened = None
+
+    @property
+    def _runs(self) -> Runs:
+        if self._opened is None:
+            raise UsageError("the backend is not open.", hint="Use it as `async with LocalBackend(...) as backend`.")
+        return self._opened
+
+    def unsupported(self, task: ResolvedTask) -> list[Reason]:
+        """Return each field that this machine can't honour, with the reason."""
+        return unsupported_fields(task)
+
+    def warnings(self, task: ResolvedTask) -> list[str]:
+        """Return what is honoured only in part, one sentence each."""
+        return warning_lines(task)
+
+    def render(self, task: ResolvedTask, context: RenderContext) -> Manifest:
+        """Return the document that says what will be started."""
+        reasons = self.unsupported(task)
+        if reasons:
+            raise UnsupportedError(reasons, backend=self.name)
+        return render_manifest(task, context)
+
+    async def submit(self, manifest: Manifest) -> JobRef:
+        """Start the run, or return the one of the same identity."""
+        return await asyncio.to_thread(starter.launch, self._runs.state, manifest)
+
+    async def find(self, identity: Identity) -> JobRef | None:
+        """Return this attempt of the run, by its labels."""
+        return await asyncio.to_thread(self._runs.find, identity)
+
+    async def find_latest(self, identity: Identity) -> JobRef | None:
+        """Return the newest attempt of the run."""
+        return await asyncio.to_thread(self._runs.find_latest, identity)
+
+    async def status(self, ref: JobRef) -> Status:
+        """Return the whole snapshot."""
+        return (await asyncio.to_thread(self._runs.state_of, ref)).status()
+
+    async def watch(self, ref: JobRef) -> AsyncIterator[Status]:
+        """Yield snapshots as they change, the terminal one last."""
+        before: RunState | None = None
+        while True:
+            state = await asyncio.to_thread(self._runs.state_of, ref)
+            if state != before:
+                before = state
+                yield state.status()
+            if state.phase.terminal:
+                return
+            await asyncio.sleep(_POLL_SECONDS)
+
+    async def logs(
+        self, ref: JobRef, selection: LogSelection, cursor: LogCursor, *, follow: bool = True
+    ) -> AsyncIterator[LogLine]:
+        """Yield the lines behind `cursor`, in order per replica.
+
+        Raises:
+            UsageError: a replica is named that the run does not have.
+        """
+        names = await asyncio.to_thread(self._runs.replica_names, ref)
+        if isinstance(selection, tuple) and (unknown := [name for name in selection if name not in names]):
+            raise UsageError(f"{ref.name} has no replica {unknown[0]!r}.", hint=f"It has: {', '.join(names)}.")
+        folder = self._runs.state.run(ref.name)
+        files = [
+            LogFile(name, folder.logs / f"{name}.log", int(cursor.positions.get(name, "0")))
+            for name in names
+            if is_selected(name, selection, ref.kind)
+        ]
+
+        async def ended() -> bool:
+            return (await asyncio.to_thread(self._runs.state_of, ref)).phase.terminal
+
+        async for line in follow_files(files, ended, follow=follow):
+            yield line
+
+    async def stop(self, ref: JobRef, *, by: str) -> None:
+        """Ask the supervisor to end the run and wait until all of it is gone."""
+        await self._runs.stop(ref, by)
+
+    async def delete(self, ref: JobRef) -> None:
+        """Stop the run if need be and remove its folder."""
+        await self._runs.stop(ref, "delete")
+        await asyncio.to_thread(self._runs.remove, ref)
+
+    async def runs(self) -> list[Status]:
+        """Return every run here, newest first."""
+        return await asyncio.to_thread(self._runs.all)
+
+    async def dump_stacks(self, ref: JobRef) -> dict[str, str]:
+        """Return py-spy's dump per replica, or the reason why there is none."""
+        state = await asyncio.to_thread(self._runs.state_of, ref)
+        return {} if state.phase.terminal else await dump_replicas(state.replicas)
+
+    async def quota(self, task: ResolvedTask) -> QuotaReport:
+        """Return the four answers for the whole task on this machine."""
+        usage = await asyncio.to_thread(Ledger(self._runs.state).usage)
+        flavor = Amounts.of(task.flavors[0].resources.rendered())
+        lead = Amounts.of(task.head.resources.rendered()) if task.head is not None else flavor
+        replicas = (lead, *([flavor] * task.task.workers))
+        return answer(sum(replicas, Amounts()), replicas, usage)
+
+
+if TYPE_CHECKING:
+    _: type[TrainingBackend] = LocalBackend

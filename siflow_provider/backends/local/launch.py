@@ -1,0 +1,179 @@
+"""Starting a run: its folder is made aside, then a detached supervisor publishes it. No half-made run is ever seen.
+
+The starter takes the lock and hands its descriptor down; the supervisor renames the folder into `runs/`, which the
+kernel does once and for one of several starters. A starter that is killed before that leaves nothing that counts.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import uuid
+from datetime import UTC, datetime
+from pathlib import Path
+
+from siflow_provider.backends.local.capacity import Amounts
+from siflow_provider.backends.local.ledger import Entry
+from siflow_provider.backends.local.lock import take
+from siflow_provider.backends.local.record import RunState, Submission, read_submission
+from siflow_provider.backends.local.render import QUEUE
+from siflow_provider.backends.local.store import RunFolder, StateDir, boot_id, write_json
+from siflow_provider.backends.local.supervisor import NAME_EXISTS, PUBLISHED
+from siflow_provider.core.protocol import Manifest
+from siflow_provider.core.status import JobRef, Phase, QueuePlace
+from siflow_provider.errors import BackendError, NameTaken
+
+__all__ = ["find_ref", "launch"]
+
+_START_SECONDS = 120.0
+_KEPT_NAMES = frozenset(
+    {
+        "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TERM", "TMPDIR",
+        "PYTHONPATH", "PYTHONHOME", "PYTHONWARNINGS", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "LD_PRELOAD",
+        "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy",
+        "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
+    }
+)  # fmt: skip
+_KEPT_PREFIXES = ("LC_", "XDG_", "CUDA_", "NVIDIA_", "CONDA_", "PIP_", "UV_")
+
+
+def find_ref(state: StateDir, labels: dict[str, str], name: str) -> JobRef | None:
+    """Return the run called `name` if its labels are these; None when there is none of that name.
+
+    Raises:
+        NameTaken: the name belongs to another run.
+    """
+    there = read_submission(state.run(name))
+    if there is None:
+        return None
+    if there.labels != labels:
+        raise NameTaken(
+            f"a run called {name!r} exists in {state.path} and is somebody else's.",
+            hint="Give the task another name_prefix, or delete that run.",
+        )
+    return there.ref
+
+
+def launch(state: StateDir, manifest: Manifest) -> JobRef:
+    """Start the run, or return the one that exists for the same identity. Blocks for about a tenth of a second.
+
+    Raises:
+        NameTaken: the name belongs to another run.
+        BackendError: the supervisor could not be started; its own words are in `detail`.
+    """
+    identity = manifest.context.identity
+    labels = identity.labels()
+    if (existing := find_ref(state, labels, manifest.name)) is not None:
+        return existing
+    state.sweep()
+    ref = _new_ref(manifest)
+    folder = RunFolder(state.path / "new" / ref.uid)
+    folder.path.mkdir(mode=0o700)
+    lock = take(folder.lock)
+    try:
+        _write(folder, manifest, ref, labels)
+        link = state.by_run(ref.task_uuid) / str(ref.attempt)
+        _link(link, manifest.name)
+        code = _start_supervisor(state, folder, manifest.name, lock)
+    finally:
+        os.close(lock)
+    if code == PUBLISHED:
+        return ref
+    detail = folder.supervisor_log.read_text(errors="replace")[-2000:] if folder.supervisor_log.exists() else ""
+    shutil.rmtree(folder.path, ignore_errors=True)
+    if code == NAME_EXISTS and (existing := find_ref(state, labels, manifest.name)) is not None:
+        return existing
+    link.unlink(missing_ok=True)
+    raise BackendError(
+        f"the supervisor of {manifest.name!r} could not be started (exit code {code}).",
+        hint=f"Look whether {sys.executable} works and {state.path} can be written.",
+        detail=detail,
+    )
+
+
+def _new_ref(manifest: Manifest) -> JobRef:
+    identity = manifest.context.identity
+    return JobRef(
+        backend="local",
+        kind=manifest.task.task.kind,
+        name=manifest.name,
+        uid=str(uuid.uuid4()),
+        task_uuid=identity.task_uuid,
+        attempt=identity.attempt,
+    )
+
+
+def _write(folder: RunFolder, manifest: Manifest, ref: JobRef, labels: dict[str, str]) -> None:
+    now = datetime.now(UTC)
+    document = dict(manifest.documents[0])
+    submission = Submission(
+        ref=ref, labels=labels, document=document, directory=str(Path.cwd()), submitted_at=now, boot_id=boot_id()
+    )
+    state = RunState(
+        ref=ref,
+        phase=Phase.QUEUED,
+        reason="submitted",
+        queue=QueuePlace(queue=QUEUE, reason="submitted"),
+        submitted_at=now,
+        gpus=float(Amounts.of(document["need"]).gpus),
+        boot_id=submission.boot_id,
+    )
+    entry = Entry(ref.name, ref.uid, document["priority"], now.timestamp(), Amounts.of(document["need"]))
+    folder.logs.mkdir()
+    folder.work.mkdir()
+    write_json(folder.manifest, submission.model_dump(mode="json"))
+    write_json(folder.state, state.model_dump(mode="json"))
+    write_json(folder.path / "queue.json", entry.wire())
+    write_json(folder.hidden, {name: value.reveal() for name, value in manifest.hidden.items()}, mode=0o600)
+
+
+def _link(link: Path, name: str) -> None:
+    link.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        link.symlink_to(Path("..") / ".." / "runs" / name)
+    except FileExistsError:
+        return
+
+
+def _start_supervisor(state: StateDir, folder: RunFolder, name: str, lock: int) -> int:
+    """Run the supervisor until it has detached itself, and return what it said about publishing."""
+    argv = [
+        sys.executable,
+        "-P",
+        "-m",
+        "siflow_provider.backends.local.supervisor",
+        str(state.path),
+        str(folder.path),
+        name,
+        str(lock),
+    ]
+    with folder.supervisor_log.open("ab") as output:
+        process = subprocess.Popen(
+            argv,
+            env=_environment(),
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            pass_fds=(lock,),
+        )
+    try:
+        return process.wait(_START_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait()
+
+
+def _environment() -> dict[str, str]:
+    """Return the part of our environment that a job may see: what finds programs and networks, and nothing of Airflow.
+
+    An Airflow worker's environment holds connections and keys, which are no business of the training code.
+    """
+    env = {name: value for name, value in os.environ.items() if name in _KEPT_NAMES or name.startswith(_KEPT_PREFIXES)}
+    # the supervisor must find what its starter found, whatever put it on the path; replicas get the old value back
+    env["SIFLOW_STARTER_PYTHONPATH"] = env.get("PYTHONPATH", "")
+    env["PYTHONPATH"] = os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path)
+    return env

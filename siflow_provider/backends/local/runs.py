@@ -1,0 +1,126 @@
+"""The runs of a state directory, found, read, stopped and removed. Blocking but for `stop`: call it in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from siflow_provider.backends.local.record import RunState, lost, read_state, read_submission
+from siflow_provider.backends.local.store import RunFolder, StateDir, read_json, write_json
+from siflow_provider.core.status import main_replica
+from siflow_provider.errors import BackendUnavailable
+
+if TYPE_CHECKING:
+    from siflow_provider.core.identity import Identity
+    from siflow_provider.core.status import JobRef, Status
+
+__all__ = ["Runs"]
+
+_STOP_SECONDS = 60.0
+_POLL_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """What is known of all runs under one state directory."""
+
+    state: StateDir
+
+    @classmethod
+    def open(cls, configured: str | None) -> Runs:
+        """Open the state directory, made where it is missing."""
+        return cls(StateDir.open(configured))
+
+    def find(self, identity: Identity) -> JobRef | None:
+        """Return this very attempt; its labels decide, the index only leads there."""
+        folder = RunFolder(self.state.by_run(identity.task_uuid) / str(identity.attempt))
+        there = read_submission(folder)
+        return there.ref if there is not None and there.labels == identity.labels() else None
+
+    def find_latest(self, identity: Identity) -> JobRef | None:
+        """Return the newest attempt that is there."""
+        listed = self.state.by_run(identity.task_uuid)
+        numbers = sorted((int(entry.name) for entry in listed.iterdir()), reverse=True) if listed.is_dir() else []
+        for number in numbers:
+            if (ref := self.find(identity.for_attempt(number))) is not None:
+                return ref
+        return None
+
+    def state_of(self, ref: JobRef) -> RunState:
+        """Return the run's state; `lost` when it is gone and left no last state."""
+        state = read_state(self.state.run(ref.name))
+        if state is not None and state.ref.uid == ref.uid:
+            return state
+        kept = read_json(self.state.deleted(ref.uid))
+        if kept is not None:
+            return RunState.model_validate(kept)
+        gone = RunState(ref=ref, submitted_at=datetime.fromtimestamp(0, UTC), boot_id="")
+        return lost(gone, f"its folder is no longer in {self.state.runs}")
+
+    def replica_names(self, ref: JobRef) -> list[str]:
+        """Return the names of the run's replicas, in order; [] when the run is gone."""
+        there = read_submission(self.state.run(ref.name))
+        if there is None or there.ref.uid != ref.uid:
+            return []
+        names = [f"{role['role']}-{index}" for role in there.document["replicas"] for index in range(role["count"])]
+        speaker = main_replica(ref.kind)
+        return names if speaker in names else [speaker, *names]
+
+    def all(self) -> list[Status]:
+        """Return every run, newest first."""
+        states = [read_state(RunFolder(path)) for path in self.state.runs.iterdir()]
+        found = [state for state in states if state is not None]
+        found.sort(key=lambda state: state.submitted_at, reverse=True)
+        return [state.status() for state in found]
+
+    async def stop(self, ref: JobRef, by: str) -> None:
+        """Ask for the stop and wait until the run has its last state and nothing of it is alive.
+
+        Raises:
+            BackendUnavailable: it did not end within a minute.
+        """
+        deadline = time.monotonic() + _STOP_SECONDS
+        await asyncio.to_thread(self._ask, ref, by)
+        while not await asyncio.to_thread(self._gone, ref):
+            if time.monotonic() > deadline:
+                raise BackendUnavailable(
+                    f"{ref.name} was asked to stop and has not ended after {_STOP_SECONDS:g} s.",
+                    hint="It will end as soon as its supervisor can run; ask again later.",
+                )
+            await asyncio.sleep(_POLL_SECONDS)
+
+    def remove(self, ref: JobRef) -> None:
+        """Remove an ended run and keep its last state for a day, for those who still follow it."""
+        folder = self.state.run(ref.name)
+        state = read_state(folder)
+        if state is None or state.ref.uid != ref.uid:
+            return
+        write_json(self.state.deleted(ref.uid), state.model_dump(mode="json"))
+        # out of sight at once, so that nobody finds half of it
+        aside = self.state.path / "new" / f"{ref.uid}.removed"
+        try:
+            folder.path.rename(aside)
+        except FileNotFoundError:
+            return
+        (self.state.by_run(ref.task_uuid) / str(ref.attempt)).unlink(missing_ok=True)
+        shutil.rmtree(aside, ignore_errors=True)
+
+    def _ask(self, ref: JobRef, by: str) -> None:
+        folder = self.state.run(ref.name)
+        state = self.state_of(ref)
+        if state.phase.terminal and not folder.alive:
+            return
+        if folder.stop.exists():
+            return
+        write_json(folder.stop, {"by": by, "at": datetime.now(UTC).isoformat()})
+
+    def _gone(self, ref: JobRef) -> bool:
+        return self.state_of(ref).phase.terminal and not self._alive(ref)
+
+    def _alive(self, ref: JobRef) -> bool:
+        there = read_submission(self.state.run(ref.name))
+        return there is not None and there.ref.uid == ref.uid and self.state.run(ref.name).alive
