@@ -89,8 +89,8 @@ class Keeper:
         self._ask("keep")
 
     def processes(self) -> list[psutil.Process]:
-        """Return every process below the keeper that runs now."""
-        return [one for one in psutil.Process(self.pid).children(recursive=True) if one.is_running()]
+        """Return every process below the keeper that runs now; ended ones that wait to be reaped don't count."""
+        return [one for one in psutil.Process(self.pid).children(recursive=True) if _runs(one)]
 
     def stop(self) -> None:
         """End every process of the stack and the keeper; returns when they are gone."""
@@ -132,6 +132,13 @@ class Keeper:
         if "error" in answer:
             raise StackError(f"{do} {request.get('name', '')}: {answer['error']}")
         return answer
+
+
+def _runs(process: psutil.Process) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def stop_kept(folder: Path) -> bool:

@@ -1,9 +1,9 @@
 """The process that owns a stack's processes, so that none of them can outlive the stack.
 
 Whoever starts a stack may end in any way: Ctrl-C, an exception, `kill -9`. So the components are not its children but
-this process's: it is the subreaper of everything below it and watches a pipe whose other end the starter holds. When that
-pipe closes (the kernel does it, however the starter ends) every descendant is ended, the ones with sessions of their own
-included. If this process itself is killed, its direct children get SIGTERM from the kernel.
+this process's: it is the subreaper of everything below it and watches a pipe whose other end the starter holds. When
+that pipe closes (the kernel does it, however the starter ends) every descendant is ended, the ones with sessions of
+their own included. If this process itself is killed, its direct children get SIGTERM from the kernel.
 
 Run as a script, with the standard library alone: `python -I keeper_process.py FOLDER`. It takes one JSON object a line
 on standard input (`start`, `signal`, `status`, `keep`, `stop`) and answers each with one on standard output.
@@ -27,7 +27,7 @@ LOCK_FILE = "keeper.lock"
 ALREADY_HELD = 75
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
-_COMPONENT_GRACE_SECONDS = 6.0
+_COMPONENT_GRACE_SECONDS = 2.0
 _DESCENDANT_GRACE_SECONDS = 3.0
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -161,21 +161,25 @@ class KeeperProcess:
                 self.ended[pid] = os.waitstatus_to_exitcode(status)
 
     def _end_all(self) -> None:
-        """End the components, the last started first; then whatever is still below this process."""
-        servers = [(one.pid, number) for one, number in self.started.values() if number != signal.SIGTERM]
-        kept_back = {pid for pid, _ in servers}
-        self._signal([one.pid for one, number in self.started.values() if number == signal.SIGTERM], signal.SIGTERM)
-        self._wait_for(lambda: [one.pid for one, number in self.started.values() if number == signal.SIGTERM
-                                and one.pid not in self.ended], _COMPONENT_GRACE_SECONDS)  # fmt: skip
+        """End the components; then what they left below this process; then the servers that asked to be last.
+
+        A component that is still busy after a moment is killed: a triggerer alone may take 12 s to leave politely, and
+        nobody needs what it would write. What components started (a training, say) gets its own moment after that.
+        """
+        last = {one.pid: number for one, number in self.started.values() if number != signal.SIGTERM}
+        components = [one.pid for one, _ in self.started.values() if one.pid not in last]
 
         def others() -> list[int]:
-            spared = kept_back | {below for pid in kept_back for below in descendants(pid)}
+            spared = {*last, *(below for pid in last for below in descendants(pid))}
             return [pid for pid in descendants(os.getpid()) if pid not in spared]
 
+        self._signal(components, signal.SIGTERM)
+        self._wait_for(lambda: [pid for pid in components if pid not in self.ended], _COMPONENT_GRACE_SECONDS)
+        self._signal(components, signal.SIGKILL)
         self._signal(others(), signal.SIGTERM)
         self._wait_for(others, _DESCENDANT_GRACE_SECONDS)
         self._signal(others(), signal.SIGKILL)
-        for pid, number in servers:
+        for pid, number in last.items():
             self._signal([pid], number)
         self._wait_for(lambda: descendants(os.getpid()), _DESCENDANT_GRACE_SECONDS)
         while left := descendants(os.getpid()):

@@ -53,7 +53,7 @@ class Run:
             StackError: not ended after `timeout` seconds; the text tells each task's state.
         """
         what = f"{self.dag_id} {self.run_id} ends"
-        return wait_until(lambda: self._ended(), timeout=timeout, what=what, describe=lambda: str(self.states()))
+        return wait_until(self._ended, timeout=timeout, what=what, describe=lambda: str(self.states()))
 
     def _ended(self) -> str | None:
         state = self.state

@@ -24,7 +24,7 @@ def find_free_port() -> int:
 
 
 def clean_environment() -> dict[str, str]:
-    """Return this process's environment without what would steer Airflow, with this interpreter's programs first on PATH."""
+    """Return this process's environment without what would steer Airflow, this interpreter's programs first on PATH."""
     env = {name: value for name, value in os.environ.items() if not name.startswith(_DROPPED_PREFIXES)}
     env["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), env.get("PATH", os.defpath)])
     env["PYTHONUNBUFFERED"] = "1"
@@ -71,12 +71,13 @@ class StackSettings:
     def environment(self, sql_alchemy_conn: str) -> dict[str, str]:
         """Return the whole environment of a component.
 
-        The execution API's address must be given with the port: with the default one every task fails at once, without a log.
+        The execution API's address must be given with the port: else every task fails at once, without a log.
         """
         self.login()
         options = {
             "CORE__DAGS_FOLDER": str(self.dags),
             "CORE__LOAD_EXAMPLES": "False",
+            "CORE__DAG_DISCOVERY_SAFE_MODE": "False",
             "CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
             "CORE__EXECUTOR": "LocalExecutor",
             "CORE__PARALLELISM": str(self.parallelism),

@@ -8,6 +8,7 @@ import sys
 import time
 from contextlib import ExitStack
 from datetime import datetime
+from importlib import metadata
 from pathlib import Path
 from typing import Any, Self
 
@@ -54,7 +55,7 @@ class AirflowStack:
             undo.enter_context(self.keeper)
             self.address = undo.enter_context(open_database(self.settings, self.keeper))
             self._env = self.settings.environment(self.address)
-            self.airflow("db", "migrate")
+            self._migrate()
             for name in ["api-server", "scheduler", "dag-processor", *self.triggerers]:
                 self.start(name)
             self.wait_healthy()
@@ -95,6 +96,16 @@ class AirflowStack:
                 f"airflow {' '.join(arguments)} failed ({done.returncode}):\n{(done.stdout + done.stderr)[-4000:]}"
             )
         return done.stdout
+
+    def _migrate(self) -> None:
+        """Make the tables, unless this very version of Airflow made them in an earlier start: that saves seconds."""
+        made_by = self.settings.home / "migrated"
+        version = metadata.version("apache-airflow-core")
+        if made_by.exists() and made_by.read_text(encoding="utf-8") == version:
+            return
+        self.airflow("db", "migrate")
+        if self.settings.database == "sqlite":
+            made_by.write_text(version, encoding="utf-8")
 
     def start(self, name: str) -> None:
         """Start a component: `api-server`, `scheduler`, `dag-processor`, `triggerer-N`."""

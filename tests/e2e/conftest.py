@@ -6,22 +6,25 @@ Fixtures:
 
 Both are `scripts.airflow_stack.AirflowStack`. What tests use of it::
 
-    stack.add_dag("name", source)            write name.py, wait until Airflow knows the DAG `name` (StackError with the
-                                             traceback when the file can't be imported)
-    run = stack.trigger("name", conf={...})  a Run: .state, .states(), .wait(timeout) -> "success" | "failed", .mark("failed")
+    stack.add_dag("name", source)            write name.py, wait until Airflow knows the DAG `name` (StackError with
+                                             the traceback when the file can't be imported)
+    run = stack.trigger("name", conf={...})  a Run: .state, .states(), .wait(timeout) -> "success" | "failed",
+                                             .mark("failed")
     ti = run.ti("task", map_index=-1)        a TaskInstance: .state, .try_number, .details, .rendered,
-                                             .wait_state("deferred", timeout=90), .wait_ended(timeout), .mark("failed"), .clear(),
-                                             .log(try_number=None), .wait_log("text"), .events(), .xcom(key="return_value"),
-                                             .kill_worker(), .processes()
-    stack.kill_triggerer("triggerer-1", restart=True); stack.terminate(name), stack.kill(name), stack.start(name) with name
-                                             api-server | scheduler | dag-processor | triggerer-N; stack.wait_healthy()
-    stack.db_dump()                          all tables as text;  stack.component_log(name): a component's own output
+                                             .wait_state("deferred", timeout=90), .wait_ended(timeout),
+                                             .mark("failed"), .clear(), .log(try_number=None), .wait_log("text"),
+                                             .events(), .xcom(key="return_value"), .kill_worker(), .processes()
+    stack.kill_triggerer("triggerer-1", restart=True)
+    stack.terminate(name), stack.kill(name), stack.start(name), stack.wait_healthy()
+                                             name: api-server | scheduler | dag-processor | triggerer-N
+    stack.db_dump()                          all tables as text
+    stack.component_log(name)                a component's own output
     stack.processes()                        psutil.Process of everything below the stack, detached ones included
     stack.airflow("dags", "list")            an Airflow command in the stack's environment; returns its output
-    stack.settings.home                      AIRFLOW_HOME; task logs under home/logs, local runs' state under home/siflow
+    stack.settings.home                      AIRFLOW_HOME; task logs in home/logs, local runs' state in home/siflow
 
-The connection `siflow_default` (backend local) is set. Timeouts of Airflow are short here (see FAST): a lost worker is noticed
-after about 20 s, a dead triggerer after about 10 s, trigger timeouts within 1 s.
+The connection `siflow_default` (backend local) is set. Timeouts of Airflow are short here (see FAST): a lost worker is
+noticed after about 20 s, a dead triggerer after about 10 s, trigger timeouts within 1 s.
 """
 
 from __future__ import annotations
@@ -47,7 +50,7 @@ FAST = {
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test of this folder `e2e`, so that no file can forget it; starting Airflow may take a test's first minutes."""
+    """Mark every test of this folder `e2e`, so that no file can forget it."""
     for item in items:
         if item.path.is_relative_to(HERE):
             item.add_marker(pytest.mark.e2e)

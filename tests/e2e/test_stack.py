@@ -104,11 +104,15 @@ from pathlib import Path
 from scripts.airflow_stack.keeper import Keeper
 
 home = Path(sys.argv[1])
+programs = {{
+    "plain": ["sleep", "1001"],
+    "detaches": ["bash", "-c", "setsid setsid sleep 1002 & sleep 1003"],
+    "stubborn": ["bash", "-c", "trap '' TERM; while :; do sleep 1004; done"],
+}}
 with Keeper(home) as keeper:
-    keeper.start("plain", ["sleep", "1001"], {{"PATH": "/usr/bin:/bin"}}, log=home / "log")
-    keeper.start("detaches", ["bash", "-c", "setsid setsid sleep 1002 & sleep 1003"], {{"PATH": "/usr/bin:/bin"}}, log=home / "log")
-    keeper.start("stubborn", ["bash", "-c", "trap '' TERM; while :; do sleep 1004; done"], {{"PATH": "/usr/bin:/bin"}}, log=home / "log")
-    while len(keeper.processes()) < 5:
+    for name, argv in programs.items():
+        keeper.start(name, argv, {{"PATH": "/usr/bin:/bin"}}, log=home / "log")
+    while len(keeper.processes()) < 6:
         time.sleep(0.05)
     print(keeper.pid, *[one.pid for one in keeper.processes()], flush=True)
     {end}
