@@ -1,1 +1,1 @@
-"""Operators: validate, render, submit, defer."""
+"""Operators: training jobs as Airflow tasks."""

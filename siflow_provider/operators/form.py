@@ -1,0 +1,78 @@
+"""From an operator's keyword arguments, its `spec` and its `default_args` to one raw form."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any, TypeGuard
+
+from airflow.sdk.definitions._internal.types import ArgNotSet
+from pydantic import BaseModel
+
+from siflow_provider.spec.hidden import Hidden
+from siflow_provider.spec.task import PyTorchJob, RayJob
+
+__all__ = ["form_fields", "hide", "is_hidden_form", "merge", "spec_path", "unfold", "unrendered"]
+
+PLACEHOLDER = "{{ known_at_run_time }}"
+"""Stands for what a decorated function gives when it runs."""
+
+
+def form_fields(model: type[PyTorchJob] | type[RayJob]) -> tuple[str, ...]:
+    """Return the names of the form's fields, in the form's order; `kind` is the operator's class and no field."""
+    return tuple(name for name in model.model_fields if name != "kind")
+
+
+def hide(value: Any) -> Any:
+    """Return `value` with each `{value, hidden: true}` in it turned into `Hidden`, at any depth.
+
+    Done as early as a DAG file is read: what is not a `Hidden` goes into the serialized DAG in clear.
+    """
+    if is_hidden_form(value):
+        return Hidden(value["value"])
+    if type(value) is dict:
+        return {key: hide(item) for key, item in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(hide(item) for item in value)
+    return value
+
+
+def is_hidden_form(value: object) -> TypeGuard[Mapping[str, Any]]:
+    """Say whether `value` is the form's way to write a hidden value."""
+    return isinstance(value, Mapping) and set(value) == {"value", "hidden"} and value["hidden"] is True
+
+
+def unfold(value: Any) -> Any:
+    """Return `value` with models as mappings of the keys that were set, and tuples as lists."""
+    if isinstance(value, BaseModel):
+        return {name: unfold(getattr(value, name)) for name in value.model_fields_set}
+    if isinstance(value, Mapping):
+        return {key: unfold(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [unfold(item) for item in value]
+    return value
+
+
+def unrendered(value: Any) -> Any:
+    """Return `value`, or a template in place of a command that a decorated function gives when it runs."""
+    return PLACEHOLDER if isinstance(value, ArgNotSet) else value
+
+
+def spec_path(spec: str | Path, fileloc: str) -> Path:
+    """Return where a spec file is: a relative path starts at the folder of the DAG file."""
+    path = Path(spec).expanduser()
+    return path if path.is_absolute() else Path(fileloc).parent / path
+
+
+def merge(kind: str, spec: Mapping[str, Any], own: Mapping[str, Any], *, weak: Collection[str]) -> dict[str, Any]:
+    """Return the raw form: the operator's own keywords over its spec over what only `default_args` gave.
+
+    Args:
+        kind: the operator's kind; a spec of another kind keeps its own, so that the check can name it.
+        spec: the spec's content.
+        own: the operator's form fields that are set.
+        weak: names among `own` that came from `default_args`.
+    """
+    below = {name: value for name, value in own.items() if name in weak}
+    above = {name: value for name, value in own.items() if name not in weak}
+    return {"kind": kind, **below, **spec, **above}

@@ -1,0 +1,45 @@
+"""`partial().expand()` without leaks: Airflow makes a mapped task without `__init__` and serializes what it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk.definitions.mappedoperator import MappedOperator, OperatorPartial
+
+from siflow_provider.operators.form import hide
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from airflow.sdk import XComArg
+
+__all__ = ["HidingPartial", "hide_arguments"]
+
+
+def hide_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return keyword arguments with hidden values wrapped; what is not a mapping or a list stays the same object."""
+    return {name: hide(value) for name, value in arguments.items()}
+
+
+class HidingPartial(OperatorPartial):
+    """Airflow's half-made mapped task, with hidden values wrapped in what is mapped over."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, made: OperatorPartial) -> HidingPartial:
+        """Take the place of Airflow's own; it is marked as used, so that it does not warn when it goes."""
+        made._expand_called = True
+        return cls(operator_class=made.operator_class, kwargs=made.kwargs, params=made.params)
+
+    def expand(self, **mapped_kwargs: Any) -> MappedOperator:
+        """Map over lists, mappings or another task's output, one task instance a value."""
+        return super().expand(**hide_arguments(mapped_kwargs))
+
+    def expand_kwargs(
+        self, kwargs: Sequence[XComArg | Mapping[str, Any]] | XComArg, *, strict: bool = True
+    ) -> MappedOperator:
+        """Map over whole sets of keyword arguments."""
+        values: Any = [hide(each) for each in kwargs] if isinstance(kwargs, Sequence) else kwargs
+        return super().expand_kwargs(values, strict=strict)

@@ -1,0 +1,95 @@
+"""Hides hidden values that a training prints, in a process that must not know them.
+
+Airflow stores what a trigger is given in clear, so no hidden value may be in it; but the trigger shows the training's
+lines, and a training may print its token. The trigger gets, for each value, its length and forty bits of a keyed hash:
+enough to know the value when it passes by, too little to find it out. In a worker, which knows the values, Airflow's
+own masking works as well.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable
+from hashlib import blake2b
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict
+
+from siflow_provider.spec.hidden import MASK
+
+if TYPE_CHECKING:
+    from siflow_provider.core.outcome import Outcome
+
+__all__ = ["SHORTEST", "Veil"]
+
+SHORTEST = 5
+"""Characters; Airflow masks nothing shorter either."""
+_DIGEST_BYTES = 5
+
+
+class Veil(BaseModel):
+    """Knows hidden values by sight.
+
+    Attributes:
+        salt: the hash's key, in hex; another one for each task instance.
+        marks: (length, digest in hex) of each value, and of each line of one of several lines; longest first.
+
+    Example:
+        >>> Veil.of(["s3cr3t"]).over("token=s3cr3t.")
+        'token=***.'
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    salt: str = ""
+    marks: tuple[tuple[int, str], ...] = ()
+
+    @classmethod
+    def of(cls, values: Iterable[str]) -> Veil:
+        """Return a veil over these values; those under five characters can't be told from other text."""
+        texts = {part for value in values for part in (value, *value.splitlines()) if len(part) >= SHORTEST}
+        if not texts:
+            return cls()
+        salt = secrets.token_bytes(16)
+        marks = sorted(((len(text), _digest(text, salt)) for text in texts), reverse=True)
+        return cls(salt=salt.hex(), marks=tuple(marks))
+
+    def over(self, text: str) -> str:
+        """Return the text with each hidden value in it masked."""
+        if not self.marks:
+            return text
+        salt = bytes.fromhex(self.salt)
+        for length, marks in groupby(self.marks, key=lambda mark: mark[0]):
+            text = _masked(text, length, {digest for _, digest in marks}, salt)
+        return text
+
+    def over_outcome(self, outcome: Outcome) -> Outcome:
+        """Return the outcome with hidden values masked in the failure's evidence: it goes through the database."""
+        failure = outcome.failure
+        if not self.marks or failure is None:
+            return outcome
+        veiled = failure.model_copy(
+            update={
+                "summary": self.over(failure.summary),
+                "last_lines": tuple(self.over(line) for line in failure.last_lines),
+                "events": tuple(self.over(event) for event in failure.events),
+            }
+        )
+        return outcome.model_copy(update={"failure": veiled})
+
+
+def _masked(text: str, length: int, digests: set[str], salt: bytes) -> str:
+    out, kept, at = [], 0, 0
+    while at + length <= len(text):
+        if _digest(text[at : at + length], salt) in digests:
+            out.append(text[kept:at])
+            at += length
+            kept = at
+        else:
+            at += 1
+    return MASK.join([*out, text[kept:]])
+
+
+def _digest(text: str, salt: bytes) -> str:
+    return blake2b(text.encode("utf-8", "surrogatepass"), key=salt, digest_size=_DIGEST_BYTES).hexdigest()

@@ -1,0 +1,59 @@
+"""Hidden values that a training prints stay hidden, though the trigger does not know them."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from siflow_provider.core.outcome import Outcome, OutcomeKind
+from siflow_provider.core.status import Failure, FailureClass, JobRef, Phase
+from siflow_provider.triggers.veil import Veil
+
+REF = JobRef(backend="local", kind="PyTorchJob", name="train-abc", uid="1", task_uuid="2")
+
+
+def test_value_is_masked_wherever_it_stands_in_a_line() -> None:
+    veil = Veil.of(["canary-7391", "other-secret-value"])
+    assert veil.over("token=canary-7391; again canary-7391canary-7391!") == "token=***; again ******!"
+    assert veil.over("both other-secret-value canary-7391") == "both *** ***"
+    assert veil.over("nothing here") == "nothing here"
+
+
+def test_each_line_of_a_value_of_several_lines_is_masked() -> None:
+    veil = Veil.of(["-----BEGIN KEY-----\nabcdefgh\n-----END KEY-----"])
+    assert veil.over("abcdefgh") == "***"
+
+
+def test_stored_form_does_not_hold_the_value() -> None:
+    veil = Veil.of(["canary-7391"])
+    stored = veil.model_dump_json()
+    assert "canary" not in stored
+    assert Veil.model_validate_json(stored).over("x canary-7391") == "x ***"
+
+
+def test_same_value_is_stored_differently_for_each_task() -> None:
+    assert Veil.of(["canary-7391"]).marks != Veil.of(["canary-7391"]).marks
+
+
+def test_values_too_short_to_be_told_from_text_are_left() -> None:
+    assert Veil.of(["1234", ""]).over("1234") == "1234"
+
+
+@given(st.text(min_size=5, max_size=40), st.text(max_size=40), st.text(max_size=40))
+def test_no_value_gets_through(value: str, before: str, after: str) -> None:
+    assert value not in Veil.of([value]).over(f"{before}{value}{after}").replace("***", "\0")
+
+
+def test_failure_that_goes_through_the_database_is_masked() -> None:
+    failure = Failure(
+        category=FailureClass.CODE,
+        summary="exit code 1 after canary-7391",
+        replica="master-0",
+        last_lines=("the token is canary-7391",),
+        events=("env canary-7391",),
+    )
+    outcome = Outcome(kind=OutcomeKind.FAILED, ref=REF, phase=Phase.FAILED, failure=failure)
+    veiled = Veil.of(["canary-7391"]).over_outcome(outcome)
+    assert "canary" not in veiled.model_dump_json()
+    assert veiled.failure is not None
+    assert veiled.failure.last_lines == ("the token is ***",)
