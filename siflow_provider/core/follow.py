@@ -1,19 +1,39 @@
-"""The only loop that waits for a run."""
+"""The only loop that waits for a run: it serves worker, triggerer and terminal alike.
+
+It watches the run and reads its logs at the same time, tells the reporter, minds the clocks and returns one outcome.
+It never resubmits: who holds the task does (`siflow_provider.core.attempts`).
+"""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+import asyncio
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
 
+from siflow_provider.core.alarms import Alarms
+from siflow_provider.core.checkpoints import Checkpoints
+from siflow_provider.core.clocks import Clock, Sight, due_clock, duration_text, next_moment, stopper
+from siflow_provider.core.endings import Ending, judge
+from siflow_provider.core.expiry import delete_run, note_stacks, stop_run
+from siflow_provider.core.narration import Narrator
 from siflow_provider.core.outcome import FollowPolicy, Outcome, OutcomeKind, Reporter, Totals
-from siflow_provider.core.status import JobRef, LogCursor, Phase
+from siflow_provider.core.pump import LogPump
+from siflow_provider.core.snapshots import snapshots
+from siflow_provider.core.status import JobRef, LogCursor, Phase, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
     from siflow_provider.core.protocol import Backend
 
 __all__ = ["follow", "utc_now"]
+
+_DRAIN_SILENCE_SECONDS = 30.0
+_STOP_SECONDS = 60.0
+_LONGEST_SLEEP_SECONDS = 3600.0  # a machine's clock may be set while we sleep
+_QUEUED_TOO_LONG = "queued_too_long"
+_EVENT_WORDS = {"retrying": "failed and is tried again", "stopped": "was stopped"}
 
 
 def utc_now() -> datetime:
@@ -30,7 +50,10 @@ async def follow(
     cursor: LogCursor = LogCursor(),  # noqa: B008 - frozen
     clock: Callable[[], datetime] = utc_now,
 ) -> Outcome:
-    """Follow one attempt to its end.
+    """Follow one attempt to its end, and return it once all its logs were shown.
+
+    A run that ends by a clock is stopped first. A backend without an answer is waited for as long as it takes; only
+    a clock ends that. Cancelling leaves the run as it is: whoever cancels decides whether it is stopped.
 
     Args:
         backend: opened by the caller.
@@ -38,11 +61,200 @@ async def follow(
         policy: clocks, logs, retries, alerts.
         reporter: who is told.
         cursor: how far an earlier follower had shown the logs.
-        clock: gives the moment now.
+        clock: gives the moment now; sleeping goes by the event loop's own time.
+
+    Raises:
+        BackendError: the backend refuses to tell about the run (`AccessDenied`, ...); the run is left alone.
     """
-    async for status in backend.watch(ref):
-        reporter.note(str(status.phase))
-        if status.phase.terminal:
-            break
-    kind = OutcomeKind(str(status.phase)) if status.phase is not Phase.UNKNOWN else OutcomeKind.LOST
-    return Outcome(kind=kind, ref=ref, phase=status.phase, failure=status.failure, totals=Totals.of(status, clock()))
+    return await _Follower(backend, ref, policy, reporter, cursor=cursor, clock=clock).run()
+
+
+class _Follower:
+    def __init__(
+        self,
+        backend: Backend,
+        ref: JobRef,
+        policy: FollowPolicy,
+        reporter: Reporter,
+        *,
+        cursor: LogCursor,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._backend, self._ref, self._policy, self._reporter = backend, ref, policy, reporter
+        self._now = clock
+        self._checkpoints = Checkpoints(reporter, cursor)
+        self._pump = LogPump(backend, ref, policy, reporter, cursor=cursor, clock=clock, on_line=self._checkpoints.move)
+        self._alarms = Alarms(policy.alerts, reporter)
+        self._narrator = Narrator(reporter, told_until=policy.told_until)
+        self._changed = asyncio.Event()
+        self._sight: Sight | None = None
+        self._numbers = Status(ref=ref, phase=Phase.UNKNOWN)
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def run(self) -> Outcome:
+        pumping = self._spawn(self._pump.run(), "logs")
+        self._spawn(self._watch(), "watch")
+        self._spawn(self._checkpoints.run(), "cursor")
+        try:
+            clock = await self._until_end()
+            if clock is Clock.FALLBACK:
+                return self._outcome(Ending(OutcomeKind.MOVE, Phase.QUEUED))
+            ending = await self._end_by(clock, pumping)
+            self._tell_end(ending)
+            await self._alarms.close()
+            return self._outcome(ending)
+        finally:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await self._checkpoints.close()
+
+    def _spawn(self, work: Coroutine[Any, Any, None], what: str) -> asyncio.Task[None]:
+        task = asyncio.create_task(work, name=f"siflow-{what}-{self._ref.name}")
+        task.add_done_callback(lambda _: self._changed.set())
+        self._tasks.append(task)
+        return task
+
+    async def _watch(self) -> None:
+        async for status in snapshots(self._backend, self._ref):
+            self._see(status)
+            self._changed.set()
+
+    def _see(self, status: Status) -> None:
+        self._narrator.tell(status)
+        old = self._sight
+        if status.phase is Phase.UNKNOWN:
+            self._sight = None if old is None else replace(old, known=False)
+            return
+        now = self._now()
+        since = old.phase_since if old is not None and old.status.phase is status.phase else now
+        self._sight = Sight(status, seen_at=now, phase_since=since, active_at=None)
+        if status.submitted_at is not None:  # of a lost run nothing may be left to count
+            self._numbers = status
+        if status.phase is not Phase.LOST:
+            self._alarms.fire("submitted", status, f"{self._ref.name} was submitted to {self._backend.name}")
+        if status.phase is Phase.RUNNING or status.running_at is not None:
+            self._alarms.fire("started", status, f"{self._ref.name} runs")
+
+    def _look(self) -> Sight | None:
+        return None if self._sight is None else replace(self._sight, active_at=self._pump.active_at)
+
+    async def _until_end(self) -> Clock | None:
+        """Wait until the run ended (None) or a clock ran out."""
+        while True:
+            self._changed.clear()
+            for task in self._tasks:
+                if task.done() and task.exception() is not None:
+                    task.result()
+            if self._ended() is not None:
+                return None
+            now = self._now()
+            clock = due_clock(self._policy, self._look(), now)
+            if clock is Clock.HANG and not await self._is_hang():
+                continue
+            if clock is not None:
+                return clock
+            self._tell_long_queue(now)
+            await self._sleep(now)
+
+    def _ended(self) -> Status | None:
+        return self._sight.status if self._sight is not None and self._sight.status.phase.terminal else None
+
+    async def _is_hang(self) -> bool:
+        """Take the stacks; a run that gave a sign of work or ended meanwhile does not hang."""
+        limit = stopper(Clock.HANG, self._policy)
+        self._reporter.note(f"{limit}: no log line and no progress for that long; taking stack dumps", warning=True)
+        before = self._pump.lines_read
+        await note_stacks(self._backend, self._ref, self._reporter)
+        if self._pump.lines_read != before or self._ended() is not None:
+            self._reporter.note("the run goes on after all")
+            return False
+        self._alarms.fire("hang", self._last_known(), f"{self._ref.name} seems to hang ({limit})")
+        return True
+
+    def _tell_long_queue(self, now: datetime) -> None:
+        if self._sight is None or self._sight.status.phase is not Phase.QUEUED:
+            return
+        queued = self._sight.queued_seconds(now)
+        text = f"{self._ref.name} has been in the queue for {duration_text(round(queued))}"
+        self._alarms.fire(_QUEUED_TOO_LONG, self._sight.status, text, after=queued)
+
+    async def _sleep(self, now: datetime) -> None:
+        moments = [next_moment(self._policy, self._look()), self._long_queue_moment()]
+        seconds = min(((moment - now).total_seconds() for moment in moments if moment is not None), default=None)
+        try:
+            async with asyncio.timeout(
+                _LONGEST_SLEEP_SECONDS if seconds is None else min(seconds, _LONGEST_SLEEP_SECONDS)
+            ):
+                await self._changed.wait()
+        except TimeoutError:
+            return
+
+    def _long_queue_moment(self) -> datetime | None:
+        length = self._alarms.next_length(_QUEUED_TOO_LONG)
+        if length is None or self._sight is None or self._sight.status.phase is not Phase.QUEUED:
+            return None
+        return self._sight.queue_start + timedelta(seconds=length)
+
+    async def _end_by(self, clock: Clock | None, pumping: asyncio.Task[None]) -> Ending:
+        """Bring the run to its end where a clock ran out, read all logs, and say what the end means."""
+        last = self._last_known()
+        if clock is not None and await stop_run(
+            self._backend, self._ref, self._reporter, by=stopper(clock, self._policy)
+        ):
+            await self._await_end()
+        ended = self._ended()
+        if ended is not None:
+            await self._drain(pumping)
+        if clock is not None and ended is not None and ended.phase is Phase.SUCCEEDED:
+            clock = None  # it was quicker than the stop: what is true counts
+        if clock in {Clock.QUEUE, Clock.START}:
+            await delete_run(self._backend, self._ref, self._reporter)
+        status = last if clock is not None or ended is None else ended
+        return judge(self._policy, status, clock=clock, now=self._now(), last_lines=self._pump.last_lines)
+
+    def _last_known(self) -> Status:
+        return Status(ref=self._ref, phase=Phase.UNKNOWN) if self._sight is None else self._sight.status
+
+    async def _await_end(self) -> None:
+        try:
+            async with asyncio.timeout(_STOP_SECONDS):
+                while self._ended() is None:
+                    self._changed.clear()
+                    await self._changed.wait()
+        except TimeoutError:
+            self._reporter.note(f"{self._ref.name} was told to stop and has not ended yet", warning=True)
+
+    async def _drain(self, pumping: asyncio.Task[None]) -> None:
+        """Read all lines of the ended run, for as long as lines come."""
+        self._pump.finish()
+        while not pumping.done():
+            before = self._pump.lines_read
+            await asyncio.wait({pumping}, timeout=_DRAIN_SILENCE_SECONDS)
+            if not pumping.done() and self._pump.lines_read == before:
+                self._reporter.note("the end of the logs does not come; lines may be missing", warning=True)
+                return
+        pumping.result()
+
+    def _tell_end(self, ending: Ending) -> None:
+        event = {OutcomeKind.RETRY: "retrying", OutcomeKind.LOST: "failed"}.get(ending.kind, str(ending.kind))
+        why = "" if ending.failure is None else f": {ending.failure.category}: {ending.failure.summary}"
+        status = replace(self._last_known(), phase=ending.phase, failure=ending.failure)
+        self._alarms.fire(event, status, f"{self._ref.name} {_EVENT_WORDS.get(event, event)}{why}")
+
+    def _outcome(self, ending: Ending) -> Outcome:
+        now = self._now()
+        totals = Totals.of(self._numbers, now)
+        if self._sight is not None:
+            totals = totals.model_copy(
+                update={"queued_seconds": max(totals.queued_seconds, self._sight.queued_seconds(now))}
+            )
+        return Outcome(
+            kind=ending.kind,
+            ref=self._ref,
+            phase=ending.phase,
+            failure=ending.failure,
+            results=self._pump.results.value,
+            totals=totals,
+            cursor=self._pump.cursor,
+        )

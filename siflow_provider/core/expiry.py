@@ -1,0 +1,50 @@
+"""What is done to a run when a clock ran out: stacks for the log, then the stop, then the removal."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from siflow_provider.core.patience import patiently
+from siflow_provider.errors import BackendError
+
+if TYPE_CHECKING:
+    from siflow_provider.core.outcome import Reporter
+    from siflow_provider.core.protocol import Backend
+    from siflow_provider.core.status import JobRef
+
+__all__ = ["delete_run", "note_stacks", "stop_run"]
+
+_DUMP_SECONDS = 60.0
+
+
+async def note_stacks(backend: Backend, ref: JobRef, reporter: Reporter) -> None:
+    """Write a stack dump of each rank into the log, where dumps can be had at all. Never raises for a failed dump."""
+    try:
+        async with asyncio.timeout(_DUMP_SECONDS):
+            stacks = await backend.dump_stacks(ref)
+    except (BackendError, TimeoutError) as error:
+        reporter.note(f"no stack dump could be taken: {error or 'it took too long'}", warning=True)
+        return
+    if not stacks:
+        reporter.note("no stack dump can be taken on this backend")
+    for replica in sorted(stacks):
+        reporter.note(f"stack of {replica}:\n{stacks[replica].rstrip()}", warning=True)
+
+
+async def stop_run(backend: Backend, ref: JobRef, reporter: Reporter, *, by: str) -> bool:
+    """Stop the run; False (and a warning that names it) when the backend could not be brought to do so."""
+    try:
+        await patiently(lambda: backend.stop(ref, by=by), what=f"stopping {ref.name}", reporter=reporter)
+    except BackendError as error:
+        reporter.note(f"{ref.name} could not be stopped and may still run: {error}", warning=True)
+        return False
+    return True
+
+
+async def delete_run(backend: Backend, ref: JobRef, reporter: Reporter) -> None:
+    """Remove the run; a warning that names it when that fails."""
+    try:
+        await patiently(lambda: backend.delete(ref), what=f"deleting {ref.name}", reporter=reporter)
+    except BackendError as error:
+        reporter.note(f"{ref.name} could not be deleted: {error}", warning=True)

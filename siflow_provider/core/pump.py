@@ -1,0 +1,170 @@
+"""Carries log lines from the replicas to the reporter: each once, in order, and none left behind at the end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+from siflow_provider.core.diagnosis import MAX_LAST_LINES
+from siflow_provider.core.patience import pause_seconds
+from siflow_provider.core.results import ResultReader
+from siflow_provider.core.status import JobRef, LogCursor, LogLine, LogSelection, is_selected, main_replica
+from siflow_provider.errors import BackendError, BackendUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from datetime import datetime
+
+    from siflow_provider.core.outcome import FollowPolicy, Reporter
+    from siflow_provider.core.protocol import Backend
+
+__all__ = ["LogPump", "closing_stream"]
+
+_T = TypeVar("_T")
+_BREATHE_EVERY = 100  # lines after which the event loop gets its turn in a backlog
+_REOPEN_SECONDS = 1.0
+_LAST_TRIES = 5
+
+
+@asynccontextmanager
+async def closing_stream(stream: AsyncIterator[_T]) -> AsyncIterator[AsyncIterator[_T]]:
+    """Close an async generator when the block is left; other iterators have nothing to close."""
+    try:
+        yield stream
+    finally:
+        close = getattr(stream, "aclose", None)
+        if close is not None:
+            await close()
+
+
+class LogPump:
+    """Reads the logs of one attempt.
+
+    It reads what the policy shows, and beyond that the main replica for results and every replica for signs of work
+    when a hang is to be noticed; what was not asked for is read but not shown.
+
+    Attributes:
+        cursor: how far lines were read and shown.
+        active_at: when the last line came, or reading (re)started; None while the logs can't be read.
+        results: what the main replica reported.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        ref: JobRef,
+        policy: FollowPolicy,
+        reporter: Reporter,
+        *,
+        cursor: LogCursor,
+        clock: Callable[[], datetime],
+        on_line: Callable[[LogCursor], None],
+    ) -> None:
+        self.cursor = cursor
+        self.results = ResultReader()
+        self.active_at: datetime | None = clock()
+        self._backend, self._ref, self._reporter, self._clock = backend, ref, reporter, clock
+        self._on_line = on_line
+        self._shown = policy.logs
+        self._read = _selection(policy, ref)
+        self._main = main_replica(ref.kind)
+        self._resumed = bool(cursor.positions)
+        self._ending = asyncio.Event()
+        self._warned = False
+        self._lines: dict[str, deque[str]] = {}
+        self.lines_read = 0
+
+    def finish(self) -> None:
+        """Say that the run ended: read what is left, then return from `run`."""
+        self._ending.set()
+
+    def last_lines(self, replica: str | None) -> tuple[str, ...]:
+        """Return the last lines read of a replica, or of the main one."""
+        return tuple(self._lines.get(replica or self._main, ()))
+
+    async def run(self) -> None:
+        """Read until `finish` was called and all lines of the ended run were read."""
+        failures = 0
+        while True:
+            ending = self._ending.is_set()  # asked first: only a stream opened after the end holds everything
+            try:
+                await self._read_stream()
+                failures = 0
+            except BackendUnavailable as error:
+                failures += 1
+                self._go_blind(error)
+                if ending and failures >= _LAST_TRIES:
+                    self._reporter.note(f"the last log lines could not be read: {error}", warning=True)
+                    return
+            except BackendError as error:
+                self.active_at = None
+                self._reporter.note(f"the logs can't be read: {error}", warning=True)
+                return
+            if ending and failures == 0:
+                await self._read_results_again()
+                return
+            await self._pause(pause_seconds(failures) if failures else _REOPEN_SECONDS, hurry=not failures)
+
+    async def _read_stream(self) -> None:
+        async with closing_stream(self._backend.logs(self._ref, self._read, self.cursor)) as stream:
+            self.active_at = self.active_at or self._clock()
+            async for line in stream:
+                self._take(line)
+                if self.lines_read % _BREATHE_EVERY == 0:
+                    await asyncio.sleep(0)
+
+    def _take(self, line: LogLine) -> None:
+        self.lines_read += 1
+        if is_selected(line.replica, self._shown, self._ref.kind):
+            self._reporter.line(line)
+        if line.replica == self._main:
+            self._read_result(line)
+        self._lines.setdefault(line.replica, deque(maxlen=MAX_LAST_LINES)).append(line.text)
+        self.cursor = self.cursor.after(line)
+        self.active_at = self._clock()
+        self._on_line(self.cursor)
+
+    def _read_result(self, line: LogLine) -> None:
+        trouble = self.results.feed(line)
+        if trouble is not None:
+            self._reporter.note(trouble, warning=True)
+
+    def _go_blind(self, error: BackendUnavailable) -> None:
+        self.active_at = None
+        if not self._warned:
+            self._warned = True
+            self._reporter.note(f"the logs can't be read at the moment: {error}; trying again", warning=True)
+
+    async def _read_results_again(self) -> None:
+        """Look for a result among the lines that an earlier follower had shown: it took its knowledge with it."""
+        if self.results.found or not self._resumed:
+            return
+        again = ResultReader()
+        try:
+            async with closing_stream(self._backend.logs(self._ref, (self._main,), LogCursor())) as stream:
+                async for line in stream:
+                    again.feed(line)
+        except BackendError as error:
+            self._reporter.note(f"results written before this follower started can't be read: {error}", warning=True)
+        if again.found:
+            self.results = again
+
+    async def _pause(self, seconds: float, *, hurry: bool) -> None:
+        if not hurry:
+            await asyncio.sleep(seconds)
+            return
+        try:
+            async with asyncio.timeout(seconds):
+                await self._ending.wait()
+        except TimeoutError:
+            return
+
+
+def _selection(policy: FollowPolicy, ref: JobRef) -> LogSelection:
+    if policy.hang_timeout is not None or policy.logs == "all":
+        return "all"
+    if policy.logs in {"none", "master"}:
+        return "master"
+    return tuple(dict.fromkeys((*policy.logs, main_replica(ref.kind))))

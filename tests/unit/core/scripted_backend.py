@@ -1,0 +1,343 @@
+"""A backend that plays a script in the event loop's own time, so that a day of a run passes at once.
+
+It keeps the protocol's promises (whole snapshots, terminal last, resumable logs) and shows faults where a script asks
+for them; it tests the follower, and no backend.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from types import TracebackType
+from typing import Any, Self
+
+from siflow_provider.core.identity import Identity, default_prefix
+from siflow_provider.core.outcome import AlertRule
+from siflow_provider.core.protocol import Manifest, RenderContext, TrainingBackend
+from siflow_provider.core.quota import Answer, QuotaReport, Shortage, Verdict
+from siflow_provider.core.status import (
+    Event,
+    JobRef,
+    LogCursor,
+    LogLine,
+    LogSelection,
+    Phase,
+    ReplicaStatus,
+    Status,
+    is_selected,
+)
+from siflow_provider.errors import BackendUnavailable, Reason
+from siflow_provider.spec.resolve import ResolvedTask
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def now() -> datetime:
+    """Return the moment that the loop's time stands for."""
+    return START + timedelta(seconds=asyncio.get_running_loop().time())
+
+
+def moment(seconds: float) -> datetime:
+    """Return the moment that many seconds after the loop began."""
+    return START + timedelta(seconds=seconds)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line that a replica writes `at` seconds after the submission."""
+
+    at: float
+    text: str
+    replica: str = "master-0"
+    partial: bool = False
+
+
+@dataclass
+class Script:
+    """What one submission does.
+
+    Attributes:
+        phases: (seconds after the submission, fields of the snapshot from then on).
+        lines: what replicas write.
+        outages: (from, to) in seconds: neither watch, logs nor calls answer.
+        log_outages: the same for logs alone.
+        watch_ends_every: the watch ends by itself after that many seconds.
+        stacks: what `dump_stacks` gives.
+        endless_logs: the log stream never ends.
+        ignores_stop: `stop` is accepted and nothing happens.
+    """
+
+    phases: list[tuple[float, dict[str, Any]]]
+    lines: list[Line] = field(default_factory=list)
+    outages: list[tuple[float, float]] = field(default_factory=list)
+    log_outages: list[tuple[float, float]] = field(default_factory=list)
+    watch_ends_every: float | None = None
+    stacks: dict[str, str] = field(default_factory=dict)
+    endless_logs: bool = False
+    ignores_stop: bool = False
+
+
+def phases(*steps: tuple[float, Phase], **fields: Any) -> list[tuple[float, dict[str, Any]]]:
+    """Return a timeline of bare phases; `fields` go to the last snapshot."""
+    out: list[tuple[float, dict[str, Any]]] = [(at, {"phase": phase}) for at, phase in steps]
+    out[-1][1].update(fields)
+    return out
+
+
+@dataclass
+class _Run:
+    ref: JobRef
+    script: Script
+    born: float
+    stopped: tuple[float, str] | None = None
+    gone: bool = False
+
+
+class ScriptedBackend:
+    """Plays one script a submission, in their order."""
+
+    name = "scripted"
+
+    def __init__(self, *scripts: Script, quotas: list[QuotaReport | Exception] | None = None) -> None:
+        self.scripts = list(scripts)
+        self.runs_by_name: dict[str, _Run] = {}
+        self.quotas = quotas or []
+        self.calls: list[str] = []
+        self.submitted: list[Manifest] = []
+        self.reasons: list[Reason] = []
+        self.doubts: list[str] = []
+        self.submit_faults: list[Exception] = []
+        self._changed = asyncio.Condition()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+    def unsupported(self, task: ResolvedTask) -> list[Reason]:
+        return self.reasons
+
+    def warnings(self, task: ResolvedTask) -> list[str]:
+        return self.doubts
+
+    def render(self, task: ResolvedTask, context: RenderContext) -> Manifest:
+        identity = context.identity
+        prefix = task.task.name_prefix or default_prefix(identity.dag_id, identity.task_id)
+        return Manifest(task=task, context=context, name=identity.name(prefix), documents=())
+
+    async def submit(self, manifest: Manifest) -> JobRef:
+        self.calls.append(f"submit {manifest.context.identity.attempt}")
+        if self.submit_faults:
+            raise self.submit_faults.pop(0)
+        if manifest.name in self.runs_by_name and not self.runs_by_name[manifest.name].gone:
+            return self.runs_by_name[manifest.name].ref
+        identity = manifest.context.identity
+        ref = JobRef(
+            backend=self.name,
+            kind=manifest.task.task.kind,
+            name=manifest.name,
+            uid=f"uid-{len(self.submitted)}",
+            task_uuid=identity.task_uuid,
+            attempt=identity.attempt,
+        )
+        self.submitted.append(manifest)
+        self.runs_by_name[manifest.name] = _Run(ref, self.scripts.pop(0), self._time())
+        return ref
+
+    async def find(self, identity: Identity) -> JobRef | None:
+        return next(
+            (
+                run.ref
+                for run in self.runs_by_name.values()
+                if not run.gone and run.ref.task_uuid == identity.task_uuid and run.ref.attempt == identity.attempt
+            ),
+            None,
+        )
+
+    async def find_latest(self, identity: Identity) -> JobRef | None:
+        self.calls.append("find_latest")
+        refs = [
+            run.ref for run in self.runs_by_name.values() if not run.gone and run.ref.task_uuid == identity.task_uuid
+        ]
+        return max(refs, key=lambda ref: ref.attempt, default=None)
+
+    async def status(self, ref: JobRef) -> Status:
+        return self._status(self._run(ref))
+
+    async def watch(self, ref: JobRef) -> AsyncIterator[Status]:
+        run, last = self._run(ref), None
+        closes = None if run.script.watch_ends_every is None else self._time() + run.script.watch_ends_every
+        while True:
+            self._refuse(run, run.script.outages)
+            status = self._status(run)
+            if status != last:
+                last = status
+                yield status
+            if status.phase.terminal:
+                return
+            if closes is not None and self._time() >= closes:
+                return
+            await self._tick(run, extra=closes)
+
+    async def logs(
+        self, ref: JobRef, selection: LogSelection, cursor: LogCursor, *, follow: bool = True
+    ) -> AsyncIterator[LogLine]:
+        self.calls.append(f"logs {selection}")
+        run = self._run(ref)
+        counts: dict[str, int] = {}
+        for line in sorted(run.script.lines, key=lambda each: each.at):
+            counts[line.replica] = counts.get(line.replica, 0) + 1
+            position = str(counts[line.replica])
+            if not is_selected(line.replica, selection, ref.kind):
+                continue
+            if int(position) <= int(cursor.positions.get(line.replica, "0")):
+                continue
+            while self._time() < run.born + line.at:
+                if self._ended_before(run, line.at):
+                    break
+                self._refuse(run, run.script.outages + run.script.log_outages)
+                await self._tick(run, extra=run.born + line.at)
+            self._refuse(run, run.script.outages + run.script.log_outages)
+            if self._ended_before(run, line.at):
+                break
+            yield LogLine(line.replica, line.text, position, partial=line.partial)
+        while run.script.endless_logs or not self._status(run).phase.terminal:
+            self._refuse(run, run.script.outages + run.script.log_outages)
+            await self._tick(run, extra=self._time() + 3600)
+
+    async def stop(self, ref: JobRef, *, by: str) -> None:
+        self.calls.append(f"stop by {by}")
+        run = self._run(ref)
+        self._refuse(run, run.script.outages)
+        if run.script.ignores_stop or self._status(run).phase.terminal:
+            return
+        run.stopped = run.stopped or (self._time(), by)
+        await self._wake()
+
+    async def delete(self, ref: JobRef) -> None:
+        self.calls.append("delete")
+        self._run(ref).gone = True
+        await self._wake()
+
+    async def runs(self) -> list[Status]:
+        return [self._status(run) for run in reversed(self.runs_by_name.values()) if not run.gone]
+
+    async def dump_stacks(self, ref: JobRef) -> dict[str, str]:
+        self.calls.append("dump_stacks")
+        return self._run(ref).script.stacks
+
+    async def quota(self, task: ResolvedTask) -> QuotaReport:
+        self.calls.append(f"quota {task.flavors[0].instance}")
+        answer = self.quotas.pop(0) if self.quotas else room()
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    @staticmethod
+    def _time() -> float:
+        return asyncio.get_running_loop().time()
+
+    def _run(self, ref: JobRef) -> _Run:
+        return self.runs_by_name[ref.name]
+
+    async def _wake(self) -> None:
+        async with self._changed:
+            self._changed.notify_all()
+
+    async def _tick(self, run: _Run, *, extra: float | None) -> None:
+        """Sleep to the next moment at which anything of the script changes, or until somebody stops the run."""
+        script, time = run.script, self._time()
+        moments = [run.born + at for at, _ in script.phases]
+        moments += [run.born + edge for outage in script.outages + script.log_outages for edge in outage]
+        moments += [] if extra is None else [extra]
+        later = min((each for each in moments if each > time), default=time + 3600)
+        try:
+            async with asyncio.timeout(max(later - time, 0.001)), self._changed:
+                await self._changed.wait()
+        except TimeoutError:
+            return
+
+    def _refuse(self, run: _Run, outages: list[tuple[float, float]]) -> None:
+        age = self._time() - run.born
+        if any(start <= age < end for start, end in outages):
+            raise BackendUnavailable("connection refused")
+
+    def _ended_before(self, run: _Run, at: float) -> bool:
+        return run.stopped is not None and run.stopped[0] - run.born < at
+
+    def _status(self, run: _Run) -> Status:
+        age = self._time() - run.born
+        fields: dict[str, Any] = {"phase": Phase.UNKNOWN}
+        for at, change in run.script.phases:
+            if at <= age and not (run.stopped is not None and at > run.stopped[0] - run.born):
+                fields = change
+        status = replace(
+            Status(ref=run.ref, phase=Phase.UNKNOWN, submitted_at=START + timedelta(seconds=run.born)), **fields
+        )
+        if run.gone:
+            return replace(status, phase=Phase.LOST)
+        if run.stopped is not None and not status.phase.terminal:
+            return replace(status, phase=Phase.STOPPED, stopped_by=run.stopped[1], ended_at=moment(run.stopped[0]))
+        if status.phase is Phase.QUEUED and "queued_seconds" not in fields:
+            return replace(status, queued_seconds=age)
+        return status
+
+
+_: type[TrainingBackend] = ScriptedBackend
+
+
+def room(*, now_: bool = True, ever: bool = True, queue: str = "main") -> QuotaReport:
+    """Return a report; without room two GPUs are short."""
+    short = (Shortage("gpu", 8, 2, "GPUs", queue),)
+    available = Answer(Verdict.YES, "room now") if now_ else Answer(Verdict.NO, "the pool is full", short)
+    possible = Answer(Verdict.YES, "fits an empty cluster") if ever else Answer(Verdict.NO, "no queue has that", short)
+    return QuotaReport(
+        queue,
+        remaining=Answer(Verdict.UNKNOWN, ""),
+        available=available,
+        idle=Answer(Verdict.UNKNOWN, ""),
+        ever=possible,
+    )
+
+
+class Recorder:
+    """A reporter that keeps all it is told."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.notes: list[str] = []
+        self.warnings: list[str] = []
+        self.cursors: list[LogCursor] = []
+        self.cursor_times: list[float] = []
+        self.alerts: list[tuple[str, str]] = []
+        self.on_line: Callable[[LogLine], None] | None = None
+
+    def line(self, line: LogLine) -> None:
+        self.lines.append(f"{line.replica}: {line.text}")
+        if self.on_line is not None:
+            self.on_line(line)
+
+    def note(self, text: str, *, warning: bool = False) -> None:
+        (self.warnings if warning else self.notes).append(text)
+
+    async def checkpoint(self, cursor: LogCursor) -> None:
+        self.cursors.append(cursor)
+        self.cursor_times.append(asyncio.get_running_loop().time())
+
+    async def alert(self, rule: AlertRule, event: str, status: Status, text: str) -> None:
+        self.alerts.append((event, text))
+
+
+def replica(name: str, phase: Phase, **fields: Any) -> ReplicaStatus:
+    """Return one replica of a snapshot."""
+    return ReplicaStatus(name=name, role=name.partition("-")[0], phase=phase, **fields)
+
+
+def event(at: float, text: str, *, warning: bool = True) -> Event:
+    """Return an event at that many seconds."""
+    return Event(time=moment(at), text=text, warning=warning)
