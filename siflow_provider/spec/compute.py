@@ -2,50 +2,94 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Discriminator, Tag
 
-from siflow_provider.spec.base import Form
+from siflow_provider.spec.base import ITEM, Form, is_unknown
+from siflow_provider.spec.containers import STRUCTURE
+from siflow_provider.spec.scalars import Count, Filled, Flag, Positive, PositiveSeconds, Quantity, choice
+from siflow_provider.spec.wording import kind_of, quote, suggest
+from siflow_provider.spec.wrongs import Wrong, Wrongs
 
-__all__ = ["Compute", "Idle", "InPlaceInstance", "Instance", "NodeRule", "OnDemand", "Reserved", "Spot"]
+__all__ = [
+    "COMPUTE_TYPES",
+    "Compute",
+    "Idle",
+    "InPlaceInstance",
+    "Instance",
+    "NodeRule",
+    "OnDemand",
+    "Reserved",
+    "Spot",
+    "Undecided",
+]
 
-Stability = Literal["high", "medium", "low"]
+COMPUTE_TYPES = ("reserved", "on_demand", "spot", "idle")
+Stability = Annotated[Literal["high", "medium", "low"], choice("high", "medium", "low")]
 
 
 class InPlaceInstance(Form):
     """An instance written in the form itself, for clusters without a catalog: `{cpu: 4, memory: 16Gi, gpu: 1}`."""
 
-    cpu: str
-    memory: str
-    gpu: int | None = None
+    cpu: Quantity
+    """Cores, such as 4 or 500m."""
+    memory: Quantity
+    """Bytes, such as 16Gi."""
+    gpu: Count | None = None
+    """GPUs."""
 
 
-Instance = str | InPlaceInstance
+def _instance_tag(value: Any) -> str:
+    return "\0in-place" if isinstance(value, Mapping) else "\0name"
+
+
+def _instance_shape(value: Any) -> Any:
+    if isinstance(value, str | Mapping):
+        return value
+    raise Wrong(f"must be a catalog name or amounts such as {{cpu: 4, memory: 16Gi, gpu: 1}}, not {kind_of(value)}")
+
+
+Instance = Annotated[
+    Annotated[Filled, Tag("\0name")] | Annotated[InPlaceInstance, Tag("\0in-place")],
+    Discriminator(_instance_tag),
+    BeforeValidator(_instance_shape),
+    STRUCTURE,
+]
 """A catalog name, or amounts in place."""
 
 
 class NodeRule(Form):
     """Which nodes may be used, by name."""
 
-    only: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
+    only: Annotated[tuple[Annotated[Filled, ITEM], ...], STRUCTURE] = ()
+    """The task runs on these nodes alone."""
+    exclude: Annotated[tuple[Annotated[Filled, ITEM], ...], STRUCTURE] = ()
+    """The task never runs on these nodes."""
 
 
 class _Compute(Form):
-    units_per_replica: int = 1
-    nodes: NodeRule | None = None
+    units_per_replica: Positive = 1
+    """How many instances' worth of resources each replica gets."""
+    nodes: Annotated[NodeRule, STRUCTURE] | None = None
+    """Node scheduling rule."""
 
 
 class Reserved(_Compute):
     """Capacity that the group owns: `shared` or a dedicated pool."""
 
     type: Literal["reserved"]
-    pool: str
+    pool: Filled
+    """`shared`, or the name of a dedicated pool."""
     instance: Instance
-    accept_idle: bool = False
-    prefer_idle: bool = False
+    """The instance, by its catalog name or in place."""
+    accept_idle: Flag = False
+    """Also run on what others leave unused."""
+    prefer_idle: Flag = False
+    """Try idle capacity first; needs accept_idle."""
     idle_stability: Stability | None = None
+    """How safe from preemption idle capacity must be; needs accept_idle."""
 
     @property
     def instances(self) -> tuple[Instance, ...]:
@@ -54,23 +98,26 @@ class Reserved(_Compute):
 
 
 class _Listed(_Compute):
-    instances: tuple[Instance, ...]
-    fallback_after: float = 600.0
-    """Seconds in the queue after which another listed instance is tried."""
+    instances: Annotated[tuple[Annotated[Instance, ITEM], ...], STRUCTURE]
+    """One or more instances, best first."""
+    fallback_after: PositiveSeconds = 600.0
+    """Time in the queue after which another listed instance is tried."""
 
 
 class OnDemand(_Listed):
     """Capacity paid by use; `instances` best first."""
 
     type: Literal["on_demand"]
-    guarantee: bool = False
+    guarantee: Flag = False
+    """Ask for guaranteed capacity."""
 
 
 class Spot(_Listed):
     """Capacity that may be taken away; `instances` best first."""
 
     type: Literal["spot"]
-    guarantee: bool = False
+    guarantee: Flag = False
+    """Ask for guaranteed capacity."""
 
 
 class Idle(_Listed):
@@ -78,6 +125,49 @@ class Idle(_Listed):
 
     type: Literal["idle"]
     stability: Stability
+    """How safe from preemption it must be."""
 
 
-Compute = Annotated[Reserved | OnDemand | Spot | Idle, Field(discriminator="type")]
+class Undecided(_Compute):
+    """Compute whose `type` is a template: any type's fields, decided after rendering."""
+
+    type: str
+    pool: Filled | None = None
+    instance: Instance | None = None
+    accept_idle: Flag | None = None
+    prefer_idle: Flag | None = None
+    idle_stability: Stability | None = None
+    instances: Annotated[tuple[Annotated[Instance, ITEM], ...], STRUCTURE] | None = None
+    fallback_after: PositiveSeconds | None = None
+    guarantee: Flag | None = None
+    stability: Stability | None = None
+
+
+def _compute_tag(value: Any) -> str:
+    kind = value.get("type")
+    return f"\0{kind}" if isinstance(kind, str) and kind in COMPUTE_TYPES else "\0undecided"
+
+
+def _compute_shape(value: Any) -> Any:
+    example = "{type: on_demand, instances: [NAME], units_per_replica: 1}"
+    if not isinstance(value, Mapping):
+        raise Wrong(f"must be a mapping such as {example}, not {kind_of(value)}")
+    kind = value.get("type")
+    if kind is None:
+        raise Wrongs([(".type", f"is required: one of {', '.join(COMPUTE_TYPES)}")])
+    if not is_unknown(kind) and not (isinstance(kind, str) and kind in COMPUTE_TYPES):
+        rule = f"{quote(kind)} is none of {', '.join(COMPUTE_TYPES)}"
+        raise Wrongs([(".type", f"{rule}; {suggest(kind, COMPUTE_TYPES)}")])
+    return value
+
+
+Compute = Annotated[
+    Annotated[Reserved, Tag("\0reserved")]
+    | Annotated[OnDemand, Tag("\0on_demand")]
+    | Annotated[Spot, Tag("\0spot")]
+    | Annotated[Idle, Tag("\0idle")]
+    | Annotated[Undecided, Tag("\0undecided")],
+    Discriminator(_compute_tag),
+    BeforeValidator(_compute_shape),
+    STRUCTURE,
+]

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator
 
 from siflow_provider.spec.base import Form
 from siflow_provider.spec.compute import Instance
+from siflow_provider.spec.containers import STRUCTURE
+from siflow_provider.spec.runtime_env import parse_runtime_env
+from siflow_provider.spec.scalars import Count, Filled, Flag, NonNegativeSeconds, Positive, choice
 
 __all__ = ["Autoscaling", "Debug", "Head", "RaySection", "SharedStorage"]
 
@@ -14,36 +19,53 @@ class Head(Form):
     """The head's own size."""
 
     instance: Instance
-    units: int = 1
+    """The instance, by its catalog name or in place."""
+    units: Positive = 1
+    """How many instances' worth of resources the head gets."""
 
 
 class SharedStorage(Form):
     """A volume that many pods can write; this task's own sub path of it stands at `/tmp/ray`."""
 
-    volume: str
-    clean_up: bool = False
+    volume: Filled
+    """The volume's name in the catalog, or `pvc:NAME`."""
+    clean_up: Flag = False
+    """Remove this task's data after the last attempt, whatever the end was."""
 
 
 class Debug(Form):
     """Keep the Ray cluster after the end."""
 
-    keep_seconds: float = 600.0
+    keep_seconds: NonNegativeSeconds = 600.0
+    """How long."""
+
+
+Upscaling = Annotated[Literal["default", "conservative", "aggressive"], choice("default", "conservative", "aggressive")]
 
 
 class Autoscaling(Form):
     """Bounds of the worker group; min_workers <= workers <= max_workers. `idle_timeout` in seconds."""
 
-    min_workers: int
-    max_workers: int
-    idle_timeout: float = 60.0
-    upscaling_mode: Literal["default", "conservative", "aggressive"] = "default"
+    min_workers: Count
+    """Workers at least; they start with the task."""
+    max_workers: Count
+    """Workers at most."""
+    idle_timeout: NonNegativeSeconds = 60.0
+    """How long a worker may be idle before it is removed."""
+    upscaling_mode: Upscaling = "default"
+    """How fast workers are added."""
 
 
 class RaySection(Form):
     """`ray:` of a RayJob."""
 
-    head: Head | None = None
-    runtime_env: dict[str, Any] | None = None
-    shared_storage: SharedStorage | None = None
-    debug: Debug | None = None
-    autoscaling: Autoscaling | None = None
+    head: Annotated[Head, STRUCTURE] | None = None
+    """The head's own size; left out: the workers' instance."""
+    runtime_env: Annotated[dict[str, Any], BeforeValidator(parse_runtime_env)] | None = None
+    """Ray's runtime environment, in Ray's own format: YAML text or a mapping."""
+    shared_storage: Annotated[SharedStorage, STRUCTURE] | None = None
+    """A volume at /tmp/ray of every pod."""
+    debug: Annotated[Debug, STRUCTURE] | None = None
+    """Keep the Ray cluster after the end."""
+    autoscaling: Annotated[Autoscaling, STRUCTURE] | None = None
+    """Bounds of the worker group."""

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
+from siflow_provider.errors import Problem, SpecError
 from siflow_provider.spec.hidden import Hidden
 from siflow_provider.spec.quantity import Resources
 from siflow_provider.spec.task import Task
 
-__all__ = ["Defaults", "Flavor", "Mount", "ResolvedTask"]
+if TYPE_CHECKING:
+    from siflow_provider.spec.catalog_model import Catalog
+
+__all__ = ["Defaults", "Flavor", "Mount", "ResolvedTask", "resolve"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,3 +123,27 @@ class ResolvedTask:
     def replicas(self) -> int:
         """Master or head, and the workers."""
         return 1 + self.task.workers
+
+
+def resolve(
+    task: Task, catalog: Catalog | None = None, defaults: Defaults | None = None, *, user: str = ""
+) -> ResolvedTask:
+    """Return the task with every catalog name looked up and every default filled in.
+
+    Args:
+        task: a rendered task.
+        catalog: what its names mean; without one, image URLs, `pvc:NAME` and in-place instances still work.
+        defaults: the connection's and the DAG's, weaker than task and catalog.
+        user: `X_USER_NAME`, for `{user}` in sub paths and for entries that are narrowed to users.
+
+    Raises:
+        SpecError: with every name that can't be looked up.
+    """
+    from siflow_provider.spec.lookup import Lookup
+
+    lookup = Lookup(task, catalog, defaults or Defaults(), user=user, final=True)
+    resolved = lookup.resolved()
+    if resolved is None:
+        unrendered = Problem("", "the task holds templates; render it before it is resolved")
+        raise SpecError(lookup.findings.errors or [unrendered])
+    return resolved

@@ -1,0 +1,164 @@
+"""One door to the form: read a task, check everything of it at once, and say all that is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from siflow_provider.errors import Problem, SpecError
+from siflow_provider.spec import rules
+from siflow_provider.spec.base import Form, Mode
+from siflow_provider.spec.document import Document, as_mapping, read_document
+from siflow_provider.spec.lookup import Lookup
+from siflow_provider.spec.problems import problems_of, without_wrongs
+from siflow_provider.spec.resolve import Defaults
+from siflow_provider.spec.task import PyTorchJob, RayJob, Task
+from siflow_provider.spec.wording import kind_of, quote, suggest
+
+if TYPE_CHECKING:
+    from siflow_provider.spec.catalog_model import Catalog
+
+__all__ = ["KINDS", "Checked", "Source", "check", "load"]
+
+Source = Path | str | Mapping[str, Any] | Task
+KINDS: dict[str, type[PyTorchJob] | type[RayJob]] = {"PyTorchJob": PyTorchJob, "RayJob": RayJob}
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What came of checking a form: the task when it has no error, and all problems.
+
+    Attributes:
+        task: None as soon as there is one error.
+        errors: what must be mended.
+        warnings: what is doubtful.
+    """
+
+    task: Task | None
+    errors: tuple[Problem, ...] = ()
+    warnings: tuple[Problem, ...] = ()
+
+
+def check(
+    source: Source,
+    *,
+    catalog: Catalog | None = None,
+    templates: bool = False,
+    kind: str | None = None,
+    line_source: Document | Path | str | None = None,
+    rendered: bool = False,
+) -> Checked:
+    """Check a whole form; a wrong one is an answer here and never an exception.
+
+    Args:
+        source: a file (`Path`, or one line ending in .yaml, .yml, .json), YAML text, a mapping, or a task.
+        catalog: names are looked up in it where it is given.
+        templates: Airflow templates may still stand in it; what they touch is checked after rendering.
+        kind: what a form without `kind` is.
+        line_source: where lines and columns come from when `source` is a mapping read from that file.
+        rendered: Airflow has rendered the form, so that braces in its free text are the author's own.
+    """
+    try:
+        document = _document(source)
+        data = dict(as_mapping(document.data, what="task"))
+        chosen = _kind(data, kind)
+    except SpecError as error:
+        return Checked(None, error.problems)
+    mode = Mode(templates=templates, rendered=rendered)
+    task, errors = _validated(data, KINDS[chosen], mode)
+    warnings = list(mode.warnings)
+    if task is not None:
+        errors.extend(rules.errors_of(task))
+        warnings.extend(rules.warnings_of(task))
+        if catalog is not None:
+            lookup = Lookup(task, catalog, Defaults(), final=False)
+            lookup.resolved()
+            errors.extend(lookup.findings.errors)
+            warnings.extend(lookup.findings.warnings)
+    marks = _marks(document, line_source)
+    return Checked(
+        None if errors else task,
+        tuple(_placed(problem, marks) for problem in dict.fromkeys(errors)),
+        tuple(_placed(problem, marks) for problem in dict.fromkeys(warnings)),
+    )
+
+
+def load(source: Source, *, catalog: Catalog | None = None, templates: bool = False, kind: str | None = None) -> Task:
+    """Return the validated task.
+
+    Raises:
+        SpecError: with every problem of the form.
+
+    Example:
+        task = load("specs/train.yaml", catalog=load_catalog("catalog.yaml"))
+    """
+    checked = check(source, catalog=catalog, templates=templates, kind=kind)
+    if checked.task is None:
+        name = str(source) if isinstance(source, Path) else ""
+        raise SpecError(checked.errors, source=f"task {name}".strip())
+    return checked.task
+
+
+def expect(data: Mapping[str, Any], *, kind: str) -> None:
+    """Raise SpecError when a form made in Python is wrong; templates may stand in it."""
+    load(data, templates=True, kind=kind)
+
+
+def _document(source: Source) -> Document:
+    if isinstance(source, Form):
+        return Document(dict(source))
+    if isinstance(source, Mapping):
+        return Document(source)
+    if isinstance(source, str | Path):
+        return read_document(source)
+    message = f"a task is a file, a YAML text, a mapping or a model, not {kind_of(source)}"
+    raise SpecError([Problem("", message)])
+
+
+def _kind(data: dict[Any, Any], wanted: str | None) -> str:
+    given = data.get("kind")
+    if given is None:
+        if wanted is None:
+            raise SpecError([Problem("kind", "is required: PyTorchJob or RayJob")])
+        data["kind"] = given = wanted
+    if not isinstance(given, str) or given not in KINDS:
+        rule = "is none of PyTorchJob, RayJob; written out, since it decides which fields exist"
+        raise SpecError([Problem("kind", f"{quote(given)} {rule}; {suggest(given, KINDS)}")])
+    if wanted is not None and given != wanted:
+        raise SpecError([Problem("kind", f"{given!r} is not what is run here: {wanted}")])
+    return given
+
+
+def _validated(data: dict[str, Any], model: type[Task], mode: Mode) -> tuple[Task | None, list[Problem]]:
+    """Return the task and its errors; with errors, the task has `Unknown` where they are."""
+    try:
+        return model.model_validate(data, context=mode), []
+    except ValidationError as error:
+        found = problems_of(error, model)
+        patched = without_wrongs(data, error)
+    try:
+        return model.model_validate(patched, context=replace(mode, templates=True, warnings=[])), found
+    except ValidationError:
+        return None, found
+
+
+def _marks(document: Document, line_source: Document | Path | str | None) -> Document:
+    if document.root is not None or line_source is None:
+        return document
+    if isinstance(line_source, Document):
+        return line_source
+    try:
+        return read_document(line_source)
+    except SpecError:
+        return document
+
+
+def _placed(problem: Problem, marks: Document) -> Problem:
+    if problem.line is not None or marks.root is None:
+        return problem
+    line, column = marks.place(problem.path)
+    return replace(problem, line=line, column=column)

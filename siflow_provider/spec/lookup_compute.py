@@ -1,0 +1,169 @@
+"""Instances and queues: what a replica gets and where the task queues for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from siflow_provider.spec.base import is_unknown
+from siflow_provider.spec.compute import InPlaceInstance, Reserved, Undecided
+from siflow_provider.spec.quantity import GPU_MARKS, Resources
+from siflow_provider.spec.resolve import Flavor
+from siflow_provider.spec.rules import known_items
+from siflow_provider.spec.wording import listed, suggest
+
+if TYPE_CHECKING:
+    from siflow_provider.spec.catalog_model import Catalog, InstanceEntry, QueueEntry
+    from siflow_provider.spec.scope import Findings, Scope
+    from siflow_provider.spec.task import Task
+
+__all__ = ["flavor_of", "flavors_of"]
+
+GPU_RESOURCE = "nvidia.com/gpu"
+"""What `gpu` of an in-place instance means."""
+IN_PLACE = "in-place"
+_FLAGS = ("guarantee", "accept_idle", "prefer_idle")
+
+
+def flavors_of(
+    task: Task, catalog: Catalog | None, scope: Scope, default_queue: str | None, findings: Findings
+) -> list[Flavor]:
+    """Return one flavor per listed instance, best first; what can't be looked up goes to `findings`."""
+    compute = task.compute
+    if is_unknown(compute):
+        return []
+    out: list[Flavor] = []
+    kinds: dict[str, str] = {}
+    for path, instance in _instances(compute):
+        flavor = flavor_of(instance, compute.units_per_replica, catalog, path, findings, scope=scope)
+        if flavor is None:
+            continue
+        if isinstance(instance, InPlaceInstance) or catalog is None or not catalog.queues:
+            out.append(replace(flavor, queue=default_queue))
+        else:
+            out.append(_queued(flavor, compute, catalog, scope, findings))
+        kinds.setdefault(flavor.accelerator, path)
+    if len(kinds) > 1 and not all(isinstance(instance, InPlaceInstance) for _, instance in _instances(compute)):
+        path = list(kinds.values())[-1]
+        findings.wrong(path, "GPU and CPU instances are mixed; all must have one kind of accelerator")
+    return out
+
+
+def _instances(compute: Any) -> Iterator[tuple[str, Any]]:
+    single = getattr(compute, "instance", None)
+    if isinstance(compute, Reserved | Undecided) and single is not None and not is_unknown(single):
+        yield "compute.instance", single
+    if not isinstance(compute, Reserved):
+        for index, instance in known_items(compute.instances):
+            yield f"compute.instances[{index}]", instance
+
+
+def flavor_of(
+    instance: Any, units: Any, catalog: Catalog | None, path: str, findings: Findings, *, scope: Scope
+) -> Flavor | None:
+    """Return what one replica gets from an instance, without its queue; None when that is not known."""
+    if is_unknown(units):
+        units = 1
+    if isinstance(instance, InPlaceInstance):
+        return _in_place(instance, units)
+    if catalog is None:
+        advice = "give a catalog, or write {cpu: .., memory: .., gpu: ..} in its place"
+        findings.wrong(path, f"{instance!r} is a catalog name and there is no catalog; {advice}")
+        return None
+    entry = catalog.instances.get(instance)
+    if entry is None:
+        usable = [name for name, one in catalog.instances.items() if scope.admits(one) is not False]
+        hint = suggest(instance, usable, what="instances")
+        findings.wrong(path, f"{instance!r} is no instance of the catalog; {hint}")
+        return None
+    if scope.admits(entry) is False:
+        findings.wrong(path, f"{instance!r} {scope.why_not(entry)}")
+        return None
+    return Flavor(
+        instance=instance,
+        resources=Resources.of(entry.resources) * units,
+        node_selector=entry.node_selector,
+        tolerations=entry.tolerations,
+        accelerator=_accelerator(entry),
+    )
+
+
+def _in_place(instance: InPlaceInstance, units: int) -> Flavor | None:
+    if any(is_unknown(value) for value in (instance.cpu, instance.memory, instance.gpu)):
+        return None
+    amounts: dict[str, str | float] = {"cpu": instance.cpu, "memory": instance.memory}
+    if instance.gpu:
+        amounts[GPU_RESOURCE] = instance.gpu
+    accelerator = "gpu" if instance.gpu else "cpu"
+    return Flavor(instance=IN_PLACE, resources=Resources.of(amounts) * units, accelerator=accelerator)
+
+
+def _accelerator(entry: InstanceEntry) -> str:
+    if entry.accelerator is not None:
+        return entry.accelerator
+    return "gpu" if any(name.endswith(GPU_MARKS) for name in entry.resources) else "cpu"
+
+
+def _queued(flavor: Flavor, compute: Any, catalog: Catalog, scope: Scope, findings: Findings) -> Flavor:
+    """Return the flavor with the first queue that takes the task; without one when that is not known yet."""
+    if isinstance(compute, Undecided):
+        return flavor
+    for entry in catalog.queues:
+        matches = _matches(entry, compute, flavor.instance, scope)
+        if matches is None:
+            return flavor
+        if matches:
+            return replace(flavor, queue=entry.queue, resource_pool=entry.resource_pool)
+    findings.wrong("compute", _no_queue(compute, flavor.instance, catalog, scope))
+    return flavor
+
+
+def _matches(entry: QueueEntry, compute: Any, instance: str, scope: Scope) -> bool | None:
+    """Say whether a queue takes the task; None when that is decided by something not known yet."""
+    wanted = {"type": compute.type, "instance": instance, "pool": getattr(compute, "pool", None)}
+    wanted.update({flag: getattr(compute, flag, False) for flag in _FLAGS})
+    maybe = False
+    for name, value in wanted.items():
+        if is_unknown(value):
+            maybe = True
+        elif getattr(entry, name) != value:
+            return False
+    stability = _stability(compute)
+    if stability is not None and is_unknown(stability):
+        maybe = True
+    elif stability is not None and stability not in entry.stability:
+        return False
+    admitted = scope.admits(entry)
+    if admitted is False:
+        return False
+    return None if maybe or admitted is None else True
+
+
+def _stability(compute: Any) -> Any:
+    return getattr(compute, "stability", None) or getattr(compute, "idle_stability", None)
+
+
+def _no_queue(compute: Any, instance: str, catalog: Catalog, scope: Scope) -> str:
+    asked = [f"type {compute.type}", f"instance {instance}"]
+    asked += [f"{name} {value}" for name in ("pool",) if isinstance(value := getattr(compute, name, None), str)]
+    asked += [f"{flag}: true" for flag in _FLAGS if getattr(compute, flag, False) is True]
+    asked += [f"stability {stability}"] if (stability := _stability(compute)) else []
+    usable = [entry for entry in catalog.queues if scope.admits(entry) is not False]
+    same = [_told(entry) for entry in usable if entry.instance == instance]
+    message = f"no queue of the catalog takes {', '.join(asked)}"
+    pools = list(dict.fromkeys(entry.pool for entry in usable if entry.pool))
+    if isinstance(compute, Reserved) and compute.pool not in pools:
+        return f"{message}: {compute.pool!r} is no pool for you; {suggest(compute.pool, pools, what='pools')}"
+    if same:
+        return f"{message}; queues for {instance} are for: {listed(same)}"
+    others = list(dict.fromkeys(entry.instance for entry in usable if entry.type == compute.type))
+    return f"{message}; instances with a queue for {compute.type}: {listed(others)}"
+
+
+def _told(entry: QueueEntry) -> str:
+    parts: list[str] = [entry.type]
+    parts += [f"pool {entry.pool}"] if entry.pool else []
+    parts += [flag for flag in _FLAGS if getattr(entry, flag)]
+    parts += [f"stability {'/'.join(entry.stability)}"] if entry.stability else []
+    return " ".join(parts)

@@ -1,0 +1,152 @@
+"""The scalar types of the form: what each accepts (rendered text included) and the rule it names when it refuses.
+
+Airflow renders to text, so whole numbers also come as digits and true/false as words. A validator here raises
+ValueError with the whole sentence for the user; `siflow_provider.spec.problems` adds the path.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, TypeVar
+
+from pydantic import AfterValidator, BeforeValidator, PlainValidator
+
+from siflow_provider.spec.duration import parse_duration
+from siflow_provider.spec.quantity import parse_quantity
+from siflow_provider.spec.wording import kind_of, quote, suggest
+from siflow_provider.spec.wrongs import Wrong
+
+__all__ = [
+    "Count",
+    "Flag",
+    "NonNegativeSeconds",
+    "Positive",
+    "PositiveSeconds",
+    "Quantity",
+    "Text",
+    "Version",
+    "at_least",
+    "choice",
+    "text",
+    "whole",
+]
+
+T = TypeVar("T")
+_DIGITS = re.compile(r"^[+-]?\d{1,18}$", re.ASCII)
+
+
+def whole(value: Any) -> int:
+    """Return a whole number: an int, or the text of one. 1.5, 2.0 and true are none."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, str) and _DIGITS.match(value.strip()):
+        return int(value)
+    raise Wrong(f"{quote(value)} is not a whole number")
+
+
+def flag(value: Any) -> bool:
+    """Return true or false: a boolean, or the text of one."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.strip().lower() in {"true", "false"}:
+        return value.strip().lower() == "true"
+    raise Wrong(f"{quote(value)} is neither true nor false")
+
+
+def text(value: Any) -> str:
+    """Return text; a number is refused, since YAML may have changed how it was written."""
+    if not isinstance(value, str):
+        advice = "; write it in quotes" if isinstance(value, int | float) else ""
+        raise Wrong(f"must be text, not {kind_of(value)} ({quote(value)}){advice}")
+    if "\0" in value or any("\ud800" <= char <= "\udfff" for char in value):
+        raise Wrong("the text holds a NUL or half a character, which no program can be given")
+    return str(value)
+
+
+def _filled(value: str) -> str:
+    if not value.strip():
+        raise Wrong("must not be blank")
+    return value
+
+
+def _version(value: Any) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return _filled(text(quote(value)))
+    return _filled(text(value))
+
+
+def at_least(least: int, why: str = "") -> BeforeValidator:
+    """Return a validator for whole numbers from `least` on."""
+
+    def check(value: Any) -> int:
+        number = whole(value)
+        if number < least:
+            raise Wrong(f"{quote(number)} is too small; at least {least}{why}")
+        return number
+
+    return BeforeValidator(check)
+
+
+def choice(*words: str) -> BeforeValidator:
+    """Return a validator for one of `words`, which names the nearest of them."""
+
+    def check(value: Any) -> str:
+        if isinstance(value, str) and value in words:
+            return str(value)
+        raise Wrong(f"{quote(value)} is none of {', '.join(words)}; {suggest(value, words)}")
+
+    return BeforeValidator(check)
+
+
+def _seconds(*, zero: bool) -> PlainValidator:
+    def check(value: Any) -> float:
+        try:
+            seconds = parse_duration(value)
+        except ValueError as error:
+            raise Wrong(f"{quote(value)} is no duration: {error}") from None
+        if seconds < 0 or (seconds == 0 and not zero):
+            rule = "0 or more" if zero else "more than 0; leave the field out for no limit"
+            raise Wrong(f"{quote(value)} is not allowed; a length of time here is {rule}")
+        return seconds
+
+    return PlainValidator(check, json_schema_input_type=float | str)
+
+
+def _quantity(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise Wrong(f"{quote(value)} is not a quantity; write a number with an optional unit, such as 500m, 4, 16Gi")
+    if parse_quantity(value) <= 0:
+        raise Wrong(f"{quote(value)} is not more than 0")
+    return str(value).strip()
+
+
+Text = Annotated[str, BeforeValidator(text)]
+"""Any text without NUL."""
+Filled = Annotated[str, BeforeValidator(text), AfterValidator(_filled)]
+"""Text that is not blank."""
+Version = Annotated[str, BeforeValidator(_version)]
+"""Text; a whole number is taken as its digits (2.60 is refused: YAML reads it as 2.6)."""
+Flag = Annotated[bool, BeforeValidator(flag)]
+"""True or false."""
+Count = Annotated[int, at_least(0)]
+"""A whole number from 0 on."""
+Positive = Annotated[int, at_least(1)]
+"""A whole number from 1 on."""
+PositiveSeconds = Annotated[float, _seconds(zero=False)]
+"""A length of time in seconds, more than 0."""
+NonNegativeSeconds = Annotated[float, _seconds(zero=True)]
+"""A length of time in seconds, 0 allowed."""
+Quantity = Annotated[str, BeforeValidator(_quantity)]
+"""A Kubernetes quantity of more than 0, as text."""
+
+
+def _port(value: Any) -> int:
+    number = whole(value)
+    if not 1 <= number <= _LAST_PORT:
+        raise Wrong(f"{quote(number)} is no port; 1 to {_LAST_PORT}")
+    return number
+
+
+_LAST_PORT = 65535
+Port = Annotated[int, BeforeValidator(_port)]
+"""A port number."""
