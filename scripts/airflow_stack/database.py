@@ -35,7 +35,8 @@ def open_database(settings: StackSettings, keeper: Keeper) -> Iterator[str]:
         yield _start_postgres(settings, keeper, folder)
     finally:
         keeper.stop()
-        shutil.rmtree(folder, ignore_errors=True)
+        if not keeper.kept:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _start_postgres(settings: StackSettings, keeper: Keeper, folder: Path) -> str:

@@ -38,6 +38,7 @@ class Keeper:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.kept = False
         self._process: subprocess.Popen[bytes] | None = None
         self._turn = threading.Lock()
 
@@ -85,8 +86,10 @@ class Keeper:
         return {name: (pid, code) for name, (pid, code) in self._ask("status").items()}
 
     def keep(self) -> None:
-        """Let the processes outlive the starter; `stop_kept(folder)` ends them then."""
+        """Let the processes outlive the starter; from now on only `stop_kept(folder)` ends them."""
         self._ask("keep")
+        self.kept = True
+        self._process = None
 
     def processes(self) -> list[psutil.Process]:
         """Return every process below the keeper that runs now; ended ones that wait to be reaped don't count."""

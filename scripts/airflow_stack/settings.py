@@ -13,7 +13,8 @@ from pathlib import Path
 
 __all__ = ["StackSettings", "clean_environment", "find_free_port"]
 
-_DROPPED_PREFIXES = ("AIRFLOW", "SIFLOW_", "RAY_", "PYTEST_", "COVERAGE_", "_AIRFLOW")
+_DROPPED_PREFIXES = ("AIRFLOW", "SIFLOW_", "RAY_", "PYTEST_", "COVERAGE_", "_AIRFLOW", "PYTHONDONTWRITEBYTECODE")
+"""The last one because an Airflow that compiles itself at each start takes much longer to come up."""
 
 
 def find_free_port() -> int:
