@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from siflow_provider.backends.local.ray_job import clean_up
 from siflow_provider.backends.local.record import RunState, lost, read_state, read_submission
 from siflow_provider.backends.local.store import RunFolder, StateDir, read_json, write_json
 from siflow_provider.core.status import main_replica
@@ -100,6 +101,8 @@ class Runs:
         if state is None or state.ref.uid != ref.uid:
             return
         write_json(self.state.deleted(ref.uid), state.model_dump(mode="json"))
+        if ref.kind == "RayJob" and (submission := read_submission(folder)) is not None:
+            clean_up(submission.document, folder.path)
         # out of sight at once, so that nobody finds half of it
         aside = self.state.path / "new" / f"{ref.uid}.removed"
         try:

@@ -106,9 +106,11 @@ def _clean_up(state: StateDir, folder: RunFolder, code: int) -> None:
     """End what is left of the run, give back its share, and see that it has a last state."""
     from siflow_provider.backends.local.ledger import Ledger
     from siflow_provider.backends.local.processes import Processes
+    from siflow_provider.backends.local.ray_leftovers import remove_leftovers
     from siflow_provider.backends.local.record import close_abandoned
 
     Processes().end_all(0.0)
+    remove_leftovers(folder.work)
     folder.hidden.unlink(missing_ok=True)
     close_abandoned(folder, code)
     Ledger(state).leave(folder.path.name)

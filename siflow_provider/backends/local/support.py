@@ -4,6 +4,7 @@ groups: honoured, told as a warning, or refused here with its reason.
 
 from __future__ import annotations
 
+from siflow_provider.backends.local.ray_plan import ray_unsupported, ray_warnings
 from siflow_provider.errors import Reason
 from siflow_provider.spec.compute import Reserved
 from siflow_provider.spec.resolve import ResolvedTask
@@ -15,7 +16,13 @@ _MAX_COMMAND_BYTES = 128 * 1024 - 1  # source: execve(2), MAX_ARG_STRLEN
 
 def unsupported_fields(task: ResolvedTask) -> list[Reason]:
     """Return each field that can't be honoured, with the reason and what to do."""
-    return [*_compute_reasons(task), *_kubernetes_reasons(task), *_mount_reasons(task), *_command_reasons(task)]
+    return [
+        *_compute_reasons(task),
+        *_kubernetes_reasons(task),
+        *_mount_reasons(task),
+        *_command_reasons(task),
+        *ray_unsupported(task),
+    ]
 
 
 def _compute_reasons(task: ResolvedTask) -> list[Reason]:
@@ -109,4 +116,4 @@ def warning_lines(task: ResolvedTask) -> list[str]:
             f"monitoring.port: all replicas share this machine's ports, so only one of them can listen on "
             f"{form.monitoring.port}."
         )
-    return lines
+    return [*lines, *ray_warnings(task)]
