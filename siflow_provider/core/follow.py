@@ -88,7 +88,7 @@ class _Follower:
         self._narrator = Narrator(reporter, told_until=policy.told_until)
         self._changed = asyncio.Event()
         self._sight: Sight | None = None
-        self._numbers = Status(ref=ref, phase=Phase.UNKNOWN)
+        self._counted: Sight | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
     async def run(self) -> Outcome:
@@ -130,7 +130,7 @@ class _Follower:
         since = old.phase_since if old is not None and old.status.phase is status.phase else now
         self._sight = Sight(status, seen_at=now, phase_since=since, active_at=None)
         if status.submitted_at is not None:  # of a lost run nothing may be left to count
-            self._numbers = status
+            self._counted = self._sight
         if status.phase is not Phase.LOST:
             self._alarms.fire("submitted", status, f"{self._ref.name} was submitted to {self._backend.name}")
         if status.phase is Phase.RUNNING or status.running_at is not None:
@@ -244,17 +244,18 @@ class _Follower:
 
     def _outcome(self, ending: Ending) -> Outcome:
         now = self._now()
-        totals = Totals.of(self._numbers, now)
-        if self._sight is not None:
-            totals = totals.model_copy(
-                update={"queued_seconds": max(totals.queued_seconds, self._sight.queued_seconds(now))}
-            )
         return Outcome(
             kind=ending.kind,
             ref=self._ref,
             phase=ending.phase,
             failure=ending.failure,
             results=self._pump.results.value,
-            totals=totals,
+            totals=self._totals(now),
             cursor=self._pump.cursor,
         )
+
+    def _totals(self, now: datetime) -> Totals:
+        if self._counted is None:
+            return Totals()
+        queued = self._counted.queued_seconds(now)
+        return Totals.of(self._counted.status, now).model_copy(update={"queued_seconds": queued})

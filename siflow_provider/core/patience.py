@@ -39,6 +39,9 @@ async def patiently(call: Callable[[], Awaitable[_T]], *, what: str, reporter: R
         BackendUnavailable: the last one, when no try was answered.
     """
 
+    async def once() -> _T:  # tenacity awaits what it can see to be a coroutine function
+        return await call()
+
     def warn(state: RetryCallState) -> None:
         if state.attempt_number == 1 and state.outcome is not None:
             reporter.note(f"{what}: no answer, trying again ({state.outcome.exception()})", warning=True)
@@ -50,4 +53,4 @@ async def patiently(call: Callable[[], Awaitable[_T]], *, what: str, reporter: R
         before_sleep=warn,
         reraise=True,
     )
-    return await retrying(call)
+    return await retrying(once)

@@ -11,7 +11,7 @@ from siflow_provider.core.diagnosis import MAX_LAST_LINES
 from siflow_provider.core.patience import pause_seconds
 from siflow_provider.core.results import ResultReader
 from siflow_provider.core.status import JobRef, LogCursor, LogLine, LogSelection, is_selected, main_replica
-from siflow_provider.errors import BackendError, BackendUnavailable
+from siflow_provider.errors import BackendError, BackendUnavailable, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -98,6 +98,12 @@ class LogPump:
                 if ending and failures >= _LAST_TRIES:
                     self._reporter.note(f"the last log lines could not be read: {error}", warning=True)
                     return
+            except UsageError as error:
+                if self._read == "master":
+                    raise
+                self._read = "master"  # nobody of that name: results are still read
+                self._reporter.note(str(error), warning=True)
+                continue
             except BackendError as error:
                 self.active_at = None
                 self._reporter.note(f"the logs can't be read: {error}", warning=True)

@@ -7,14 +7,13 @@ for them; it tests the follower, and no backend.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Any, Self
 
 from siflow_provider.core.identity import Identity, default_prefix
-from siflow_provider.core.outcome import AlertRule
 from siflow_provider.core.protocol import Manifest, RenderContext, TrainingBackend
 from siflow_provider.core.quota import Answer, QuotaReport, Shortage, Verdict
 from siflow_provider.core.status import (
@@ -281,10 +280,11 @@ class ScriptedBackend:
         )
         if run.gone:
             return replace(status, phase=Phase.LOST)
+        if status.phase is Phase.QUEUED and "queued_seconds" not in fields:
+            until = age if run.stopped is None else run.stopped[0] - run.born
+            status = replace(status, queued_seconds=until)
         if run.stopped is not None and not status.phase.terminal:
             return replace(status, phase=Phase.STOPPED, stopped_by=run.stopped[1], ended_at=moment(run.stopped[0]))
-        if status.phase is Phase.QUEUED and "queued_seconds" not in fields:
-            return replace(status, queued_seconds=age)
         return status
 
 
@@ -303,34 +303,6 @@ def room(*, now_: bool = True, ever: bool = True, queue: str = "main") -> QuotaR
         idle=Answer(Verdict.UNKNOWN, ""),
         ever=possible,
     )
-
-
-class Recorder:
-    """A reporter that keeps all it is told."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.notes: list[str] = []
-        self.warnings: list[str] = []
-        self.cursors: list[LogCursor] = []
-        self.cursor_times: list[float] = []
-        self.alerts: list[tuple[str, str]] = []
-        self.on_line: Callable[[LogLine], None] | None = None
-
-    def line(self, line: LogLine) -> None:
-        self.lines.append(f"{line.replica}: {line.text}")
-        if self.on_line is not None:
-            self.on_line(line)
-
-    def note(self, text: str, *, warning: bool = False) -> None:
-        (self.warnings if warning else self.notes).append(text)
-
-    async def checkpoint(self, cursor: LogCursor) -> None:
-        self.cursors.append(cursor)
-        self.cursor_times.append(asyncio.get_running_loop().time())
-
-    async def alert(self, rule: AlertRule, event: str, status: Status, text: str) -> None:
-        self.alerts.append((event, text))
 
 
 def replica(name: str, phase: Phase, **fields: Any) -> ReplicaStatus:

@@ -11,9 +11,9 @@ from siflow_provider.core.status import Failure, FailureClass, LogCursor, LogLin
 from siflow_provider.errors import AccessDenied
 from siflow_provider.spec.task import RayJob
 from tests.unit.core.following import DAY, follow_script
+from tests.unit.core.recorder import Recorder
 from tests.unit.core.scripted_backend import (
     Line,
-    Recorder,
     Script,
     ScriptedBackend,
     event,
