@@ -8,7 +8,6 @@ from siflow_provider.core.identity import LABEL_PREFIX
 
 __all__ = ["apply_patch", "protected_paths"]
 
-_PROTECTED = (("apiVersion",), ("kind",), ("metadata", "name"), ("metadata", "namespace"), ("status",))
 _MARKS = ("labels", "annotations")
 
 
@@ -33,24 +32,19 @@ def apply_patch(target: Any, patch: Any) -> Any:
 
 
 def protected_paths(patch: dict[str, Any]) -> list[str]:
-    """Return the paths of a patch that would change by which marks the job is found again; a patch may not."""
-    found = [".".join(path) for path in _PROTECTED if _touches(patch, path)]
+    """Return the paths of a patch that would take from the job the marks by which it is found again.
+
+    The form refuses by itself what a patch may never name (`kind`, `metadata.name`, ...); here is what only rendering
+    knows: our own labels and annotations, and a mapping that is replaced or removed with them inside.
+    """
     metadata = patch.get("metadata", {})
-    if isinstance(metadata, dict):
-        for marks in _MARKS:
-            value = metadata.get(marks, {})
-            if not isinstance(value, dict):
-                found.append(f"metadata.{marks}")
-            else:
-                found += [f"metadata.{marks}[{key}]" for key in value if str(key).startswith(LABEL_PREFIX)]
+    if not isinstance(metadata, dict):
+        return ["metadata"]
+    found = []
+    for marks in _MARKS:
+        value = metadata.get(marks, {})
+        if not isinstance(value, dict):
+            found.append(f"metadata.{marks}")
+        else:
+            found += [f"metadata.{marks}[{key}]" for key in value if key.startswith(LABEL_PREFIX)]
     return found
-
-
-def _touches(patch: Any, path: tuple[str, ...]) -> bool:
-    for key in path:
-        if not isinstance(patch, dict):
-            return True
-        if key not in patch:
-            return False
-        patch = patch[key]
-    return True

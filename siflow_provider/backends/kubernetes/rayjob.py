@@ -68,10 +68,16 @@ def render_rayjob(task: ResolvedTask, form: RayJob, context: RenderContext, name
 
 
 def _runtime_env(runtime_env: Any) -> str:
-    """Return the runtime environment as JSON, which is YAML whose strings stay strings (`1e-4`, `yes`)."""
+    """Return the runtime environment as JSON, which is YAML whose strings stay strings (`1e-4`, `yes`).
+
+    YAML reads more characters than JSON as line breaks, so those that can't be seen are written as escapes.
+    """
     if is_template(runtime_env):
         return str(runtime_env)
-    return submitter_literal(json.dumps(runtime_env, ensure_ascii=False, indent=2))
+    text = json.dumps(runtime_env, ensure_ascii=False, indent=2)
+    return submitter_literal(
+        "".join(char if char.isprintable() or char == "\n" else f"\\u{ord(char):04x}" for char in text)
+    )
 
 
 def _submitter(task: ResolvedTask, context: RenderContext) -> dict[str, Any]:

@@ -75,7 +75,8 @@ exit "$code"
 # Ray signals every process of the entrypoint by itself and kills it by process group, so the command stays in this one.
 _RUN_IN_RAY = """
 trap : TERM INT HUP
-bash -c "$command"
+exec 3>&2
+{ bash -c "$command" 2>&3 3>&-; } 2>/dev/null
 code=$?
 report
 exit "$code"

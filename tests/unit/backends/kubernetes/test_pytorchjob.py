@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tests.unit.backends.kubernetes.tasks import container, job, pods, pytorch, rendered
+from tests.unit.backends.kubernetes.tasks import CPU, container, job, pods, pytorch, rendered
 
 
 def test_job_of_one_machine_has_no_worker_key() -> None:
@@ -24,6 +24,22 @@ def test_world_size_counts_machines_because_processes_per_node_stay_unset() -> N
     assert "nprocPerNode" not in job(rendered(pytorch(workers=1)))["spec"]
 
 
-def test_operator_finds_its_container() -> None:
+def test_operator_finds_its_container_in_every_replica() -> None:
     manifest = rendered(pytorch(workers=1))
     assert {container(manifest, role)["name"] for role in pods(manifest)} == {"pytorch"}
+
+
+def test_master_and_workers_run_on_the_same_instance() -> None:
+    manifest = rendered(pytorch(workers=1))
+    assert container(manifest, "master")["resources"] == container(manifest, "worker")["resources"]
+
+
+def test_the_first_flavor_is_the_one_that_is_rendered() -> None:
+    manifest = rendered(pytorch(), flavors=(CPU,))
+    assert container(manifest, "master")["resources"]["limits"] == {"cpu": "16", "memory": "64Gi"}
+
+
+def test_command_is_in_no_pod() -> None:
+    manifest = rendered(pytorch(command="echo 'a' > $HOME; $(NAME)", workers=1))
+    assert [container(manifest, role)["command"] for role in pods(manifest)] == [["bash", "/etc/siflow/run.sh"]] * 2
+    assert "args" not in container(manifest, "master")

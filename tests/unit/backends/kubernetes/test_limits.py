@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from siflow_provider.backends.kubernetes.rendering import unsupported, warnings
+from siflow_provider.errors import UnsupportedError
+from siflow_provider.spec.hidden import Hidden
+from siflow_provider.spec.policy import KubernetesOptions, Monitoring
+from siflow_provider.spec.quantity import Resources
+from siflow_provider.spec.ray import Autoscaling, RaySection
+from siflow_provider.spec.resolve import Flavor, Mount
+from tests.unit.backends.kubernetes.tasks import pytorch, ray, rendered, resolved
+
+
+def paths(form: Any, **parts: Any) -> list[str]:
+    return [reason.path for reason in unsupported(resolved(form, **parts))]
+
+
+def test_plain_task_has_nothing_that_a_cluster_can_not_carry() -> None:
+    assert unsupported(resolved(pytorch(workers=3))) == []
+    assert unsupported(resolved(ray(workers=3))) == []
+
+
+def test_everything_that_is_wrong_is_told_at_once_before_anything_is_rendered() -> None:
+    form = pytorch(command="x" * 200_000, monitoring=Monitoring(port=23456))
+    with pytest.raises(UnsupportedError, match="kubernetes") as caught:
+        rendered(form, mounts=(Mount("volume", "v", "/mnt/v"),))
+    assert [reason.path for reason in caught.value.reasons] == ["command", "volumes[0]", "monitoring.port"]
+
+
+def test_command_longer_than_linux_can_hand_over_is_refused() -> None:
+    assert paths(pytorch(command="é" * 65_536)) == ["command"]
+    assert paths(pytorch(command="x" * (128 * 1024 - 1))) == []
+
+
+@pytest.mark.parametrize(
+    ("form", "name"),
+    [(pytorch(), "PET_NNODES"), (pytorch(), "MASTER_ADDR"), (ray(), "RAY_CLUSTER_NAME"), (ray(), "FQ_RAY_IP")],
+)
+def test_variable_that_the_operator_would_overwrite_is_refused(form: Any, name: str) -> None:
+    assert paths(form, env={name: "1"}) == [f"env.{name}"]
+    assert paths(form, hidden={name: Hidden("12345")}) == [f"env.{name}"]
+
+
+@pytest.mark.parametrize(("value", "refused"), [("1", []), ("0", []), ("", ["env.PYTHONUNBUFFERED"])])
+def test_unbuffered_output_may_be_asked_for_but_not_refused(value: str, refused: list[str]) -> None:
+    assert paths(pytorch(), env={"PYTHONUNBUFFERED": value}) == refused
+
+
+def test_each_thing_without_a_claim_is_named_by_its_place_in_the_form() -> None:
+    mounts = (
+        Mount("volume", "a", "/mnt/a", pvc="a"),
+        Mount("volume", "b", "/mnt/b"),
+        Mount("dataset", "c", "/mnt/c"),
+        Mount("model", "d", "/mnt/d"),
+        Mount("shared_storage", "e", "/tmp/ray"),
+    )
+    found = ["volumes[1]", "datasets[0]", "models[0]", "ray.shared_storage"]
+    assert paths(ray(), mounts=mounts) == found
+
+
+def test_mount_over_our_own_folder_is_refused() -> None:
+    assert paths(pytorch(), mounts=(Mount("volume", "a", "/run/siflow", pvc="a"),)) == ["volumes[0].mount_path"]
+
+
+@pytest.mark.parametrize(
+    ("access", "read_only", "workers", "refused"),
+    [
+        ("ReadWriteOncePod", False, 0, []),
+        ("ReadWriteOncePod", False, 1, ["volumes[0]"]),
+        ("ReadOnlyMany", False, 1, ["volumes[0]"]),
+        ("ReadOnlyMany", True, 1, []),
+        ("ReadWriteMany", False, 1, []),
+        (None, False, 1, []),
+    ],
+)
+def test_claim_that_can_not_be_mounted_so_is_refused(
+    access: str | None, read_only: bool, workers: int, refused: list[str]
+) -> None:
+    mount = Mount("volume", "a", "/mnt/a", pvc="a", access=access, read_only=read_only)
+    assert paths(pytorch(workers=workers), mounts=(mount,)) == refused
+
+
+def test_claim_of_one_node_is_a_warning_when_replicas_may_be_on_others() -> None:
+    mount = Mount("volume", "scratch", "/mnt/a", pvc="a", access="ReadWriteOnce")
+    assert any("scratch" in text for text in warnings(resolved(pytorch(workers=1), mounts=(mount,))))
+    assert warnings(resolved(pytorch(), mounts=(mount,))) == []
+
+
+@pytest.mark.parametrize("key", ["siflow-provider/run", "kueue.x-k8s.io/queue-name", "ray.io/cluster"])
+def test_marks_by_which_pods_are_found_and_queued_are_not_the_authors(key: str) -> None:
+    assert paths(pytorch(labels={key: "x"})) == [f"labels.{key}"]
+    assert paths(pytorch(kubernetes=KubernetesOptions(annotations={key: "x"}))) == [f"kubernetes.annotations.{key}"]
+
+
+@pytest.mark.parametrize(
+    ("form", "port", "refused"),
+    [
+        (pytorch(), 23456, True),
+        (pytorch(), 8265, False),
+        (ray(), 6379, True),
+        (ray(), 8265, True),
+        (ray(), 8080, False),
+    ],
+)
+def test_metrics_port_that_is_taken_is_refused(form: Any, port: int, refused: bool) -> None:
+    form = form.model_copy(update={"monitoring": Monitoring(port=port)})
+    assert paths(form) == (["monitoring.port"] if refused else [])
+
+
+def test_character_that_would_be_lost_on_the_way_to_ray_is_refused() -> None:
+    runtime_env = {"env_vars": {"A": "fine 🚀 \x01", "B": "odd \x7f"}, "pip": ["\U000e0001"]}
+    assert paths(ray(RaySection(runtime_env=runtime_env))) == ["ray.runtime_env.env_vars.B", "ray.runtime_env.pip[0]"]
+
+
+@pytest.mark.parametrize(
+    ("patch", "path"),
+    [
+        ({"metadata": None}, "metadata"),
+        ({"metadata": {"labels": None}}, "metadata.labels"),
+        ({"metadata": {"labels": {"siflow-provider/run": "x"}}}, "metadata.labels[siflow-provider/run]"),
+        (
+            {"metadata": {"annotations": {"siflow-provider/dag-id": None}}},
+            "metadata.annotations[siflow-provider/dag-id]",
+        ),
+    ],
+)
+def test_patch_that_would_lose_the_run_is_refused(patch: dict[str, Any], path: str) -> None:
+    assert paths(pytorch(kubernetes=KubernetesOptions(patch=patch))) == [f"kubernetes.patch.{path}"]
+
+
+def test_patch_may_add_labels_and_choose_another_queue() -> None:
+    patch = {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": "other", "a": "b"}}, "spec": {"x": 1}}
+    assert paths(pytorch(kubernetes=KubernetesOptions(patch=patch))) == []
+
+
+def test_gang_without_a_queue_is_told_that_it_is_none() -> None:
+    flavor = Flavor(instance="in-place", resources=Resources.of({"cpu": 1}))
+    assert any("queue" in text for text in warnings(resolved(pytorch(workers=1), flavors=(flavor,))))
+
+
+def test_autoscaling_and_ssh_in_ray_come_with_a_word_of_warning() -> None:
+    section = RaySection(autoscaling=Autoscaling(min_workers=1, max_workers=2))
+    told = warnings(resolved(ray(section, ssh=True, workers=1)))
+    assert [text.split(":")[0] for text in told] == ["ray.autoscaling", "ssh"]

@@ -1,0 +1,98 @@
+"""`render FILE` shows a form that Airflow has not rendered yet: a template is left as it is, wherever it stands."""
+
+from __future__ import annotations
+
+import json
+
+from siflow_provider.spec.base import Template
+from siflow_provider.spec.compute import OnDemand
+from siflow_provider.spec.hidden import Hidden
+from siflow_provider.spec.policy import Monitoring
+from siflow_provider.spec.ray import Autoscaling, Debug, Head, RaySection
+from tests.unit.backends.kubernetes.tasks import CPU, container, document, job, pods, pytorch, ray, rendered
+
+N = Template("{{ params.n }}")
+
+
+def test_number_of_workers_that_is_not_known_yet_still_has_its_worker_key() -> None:
+    replicas = job(rendered(pytorch(workers=N)))["spec"]["pytorchReplicaSpecs"]
+    assert replicas["Worker"]["replicas"] == N
+
+
+def test_ray_workers_that_are_not_known_yet_still_have_their_group() -> None:
+    group = job(rendered(ray(workers=N)))["spec"]["rayClusterSpec"]["workerGroupSpecs"][0]
+    assert [group[key] for key in ("replicas", "minReplicas", "maxReplicas")] == [N, N, N]
+
+
+def test_units_that_are_not_known_yet_are_shown_beside_the_amounts() -> None:
+    compute = OnDemand.model_construct(None, type="on_demand", instances=("gpu.8",), units_per_replica=N)
+    manifest = rendered(pytorch(compute=compute))
+    assert container(manifest, "master")["resources"]["limits"] == {
+        "cpu": "96 x {{ params.n }}",
+        "memory": "960Gi x {{ params.n }}",
+        "nvidia.com/gpu": "8 x {{ params.n }}",
+    }
+    shm = next(volume for volume in pods(manifest)["master"]["spec"]["volumes"] if volume["name"] == "shm")
+    assert shm["emptyDir"]["sizeLimit"] == "480Gi x {{ params.n }}"
+
+
+def test_head_whose_units_are_not_known_yet_shows_them() -> None:
+    section = RaySection(head=Head.model_construct(None, instance="cpu.16", units=N))
+    manifest = rendered(ray(section), head=CPU)
+    assert container(manifest, "head")["resources"]["limits"]["cpu"] == "16 x {{ params.n }}"
+
+
+def test_texts_and_numbers_keep_their_templates() -> None:
+    form = pytorch(
+        name_prefix="train-{{ ds_nodash }}",
+        image="registry.example/a:{{ params.tag }}",
+        labels={"team": "{{ params.team }}"},
+        visible_in_group=Template("{{ params.shared }}"),
+        shm_size=Template("{{ params.shm }}"),
+        monitoring=Monitoring.model_construct(None, port=N, path="/metrics"),
+        command="echo {{ ds }} {% raw %}$X{% endraw %}",
+    )
+    manifest = rendered(form, env={"LR": "{{ params.lr }}"}, hidden={"TOKEN": Hidden("{{ conn.hf.password }}")})
+    text = json.dumps(manifest.documents)
+    assert manifest.name.startswith("train-{{ ds_nodash }}-")
+    assert job(manifest)["metadata"]["labels"]["team"] == "{{ params.team }}"
+    assert job(manifest)["metadata"]["labels"]["siflow-provider/visible-in-group"] == "{{ params.shared }}"
+    assert container(manifest, "master")["image"] == "registry.example/a:{{ params.tag }}"
+    assert container(manifest, "master")["ports"][0]["containerPort"] == N
+    assert document(manifest, "ConfigMap")["data"]["command"] == form.command
+    assert "{{ params.lr }}" in text
+    assert "{{ params.shm }}" in text
+    assert "conn.hf.password" not in text
+
+
+def test_ray_numbers_keep_their_templates() -> None:
+    section = RaySection(
+        debug=Debug.model_construct(None, keep_seconds=N),
+        autoscaling=Autoscaling.model_construct(
+            None, min_workers=N, max_workers=N, idle_timeout=N, upscaling_mode=Template("{{ params.mode }}")
+        ),
+        runtime_env={"env_vars": {"A": "{{ params.a }} $X"}},
+    )
+    spec = job(rendered(ray(section, workers=N)))["spec"]
+    assert spec["ttlSecondsAfterFinished"] == N
+    assert spec["rayClusterSpec"]["autoscalerOptions"] == {
+        "idleTimeoutSeconds": N,
+        "upscalingMode": "{{ params.mode }}",
+    }
+    assert "{{ params.a }} ${SIFLOW_DOLLAR}X" in spec["runtimeEnvYAML"]
+
+
+def test_runtime_env_that_is_one_template_stands_as_it_is() -> None:
+    section = RaySection.model_construct(
+        None, runtime_env=Template("{{ params.env }}"), head=None, shared_storage=None, debug=None, autoscaling=None
+    )
+    assert job(rendered(ray(section)))["spec"]["runtimeEnvYAML"] == "{{ params.env }}"
+
+
+def test_switch_that_is_a_template_is_drawn_as_on() -> None:
+    manifest = rendered(pytorch(ssh=Template("{{ params.ssh }}"), workers=N))
+    data = document(manifest, "ConfigMap")["data"]
+    assert data["hostfile"].splitlines() == [
+        f"{manifest.name}-master-0 slots=8",
+        f"# {{{{ params.n }}}} workers: {manifest.name}-worker-0 and so on",
+    ]
