@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from siflow_provider.backends.kubernetes.names import LABEL_MANAGED_BY, RUN_DIR
 from siflow_provider.backends.kubernetes.patch import protected_paths
-from siflow_provider.core.identity import LABEL_PREFIX
 from siflow_provider.errors import Reason
 from siflow_provider.spec.base import is_template
 from siflow_provider.spec.task import RayJob
@@ -21,15 +20,6 @@ __all__ = ["unsupported", "warnings"]
 MAX_COMMAND_BYTES = 128 * 1024 - 1
 """The longest single argument that Linux gives a program (source: linux/binfmts.h, MAX_ARG_STRLEN, 32 pages)."""
 
-# Appended by the controllers to a container's env, where the later entry wins.
-# source: training-operator v1.9.3 pkg/controller.v1/pytorch/envvar.go; KubeRay v1.6.0 controllers/ray/common/pod.go
-_OPERATOR_ENV = {
-    "PyTorchJob": ("PYTHONUNBUFFERED", "PET_MASTER_ADDR", "PET_MASTER_PORT", "PET_NNODES", "PET_NODE_RANK",
-                   "PET_NPROC_PER_NODE", "MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE"),
-    "RayJob": ("RAY_CLUSTER_NAME", "RAY_CLUSTER_NAMESPACE", "RAY_CLOUD_INSTANCE_ID", "RAY_NODE_TYPE_NAME",
-               "KUBERAY_GEN_RAY_START_CMD", "FQ_RAY_IP", "RAY_IP"),
-}  # fmt: skip
-_FOREIGN_PREFIXES = (LABEL_PREFIX, "kueue.x-k8s.io/", "training.kubeflow.org/", "ray.io/", "kubernetes.io/")
 _TAKEN_PORTS = {
     "PyTorchJob": {23456: "the port where the replicas meet (MASTER_PORT)"},
     "RayJob": {6379: "Ray's own (GCS)", 8265: "Ray's dashboard", 10001: "Ray's client server"},
@@ -41,7 +31,6 @@ def unsupported(task: ResolvedTask) -> list[Reason]:
     """Return each field that this backend can't honour, with the reason. Pure."""
     return [
         *_command(task),
-        *_env(task),
         *_mounts(task),
         *_labels(task),
         *_port(task),
@@ -58,10 +47,6 @@ def warnings(task: ResolvedTask) -> list[str]:
         found.append(
             "no queue is known for this task: its pods are scheduled one by one, and some may run while others wait"
         )
-    many = is_template(form.workers) or form.workers > 0
-    once = sorted({mount.name for mount in task.mounts if mount.access == "ReadWriteOnce"}) if many else []
-    if once:
-        found.append(f"{', '.join(once)}: ReadWriteOnce lets the pods of one node mount it; replicas elsewhere wait")
     if isinstance(form, RayJob):
         if form.ray.autoscaling is not None:
             found.append("ray.autoscaling: under Kueue it needs the cluster's elastic-jobs gate (`elastic_jobs: true`)")
@@ -83,16 +68,6 @@ def _command(task: ResolvedTask) -> Iterator[Reason]:
         )
 
 
-def _env(task: ResolvedTask) -> Iterator[Reason]:
-    for name in sorted({*task.env, *task.hidden}):
-        # Python reads any text but an empty one as "on", so what the operator sets changes nothing
-        harmless = name == "PYTHONUNBUFFERED" and bool(task.env.get(name))
-        if name in _OPERATOR_ENV[task.task.kind] and not harmless:
-            yield Reason(
-                f"env.{name}", "SetByOperator", f"the {task.task.kind} operator sets it in every pod and would win"
-            )
-
-
 def _mounts(task: ResolvedTask) -> Iterator[Reason]:
     counts: dict[str, int] = {}
     for mount in task.mounts:
@@ -112,15 +87,12 @@ def _mount(task: ResolvedTask, mount: Mount, path: str) -> Iterator[Reason]:
         yield Reason(
             path, "OnePodOnly", f"{mount.name!r} is ReadWriteOncePod: one pod can mount it, this task has more"
         )
-    if mount.access == "ReadOnlyMany" and not mount.read_only:
-        yield Reason(path, "ReadOnly", f"{mount.name!r} is ReadOnlyMany; set read_only: true")
 
 
 def _labels(task: ResolvedTask) -> Iterator[Reason]:
     for field, keys in (("labels", task.labels), ("kubernetes.annotations", task.task.kubernetes.annotations)):
-        for key in keys:
-            if key.startswith(_FOREIGN_PREFIXES) or key == LABEL_MANAGED_BY:
-                yield Reason(f"{field}.{key}", "KeyTaken", "controllers and this provider find pods by such keys")
+        if LABEL_MANAGED_BY in keys:
+            yield Reason(f"{field}.{LABEL_MANAGED_BY}", "KeyTaken", "this provider marks its objects with it")
 
 
 def _port(task: ResolvedTask) -> Iterator[Reason]:

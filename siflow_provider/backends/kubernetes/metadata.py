@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 from siflow_provider.backends.kubernetes.names import (
@@ -19,6 +18,7 @@ from siflow_provider.backends.kubernetes.names import (
 )
 from siflow_provider.backends.kubernetes.storage import clean_up_note
 from siflow_provider.spec.base import is_template
+from siflow_provider.spec.kube_names import is_label_value
 from siflow_provider.spec.task import RayJob
 
 if TYPE_CHECKING:
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from siflow_provider.spec.resolve import ResolvedTask
 
 __all__ = ["is_queued", "job_metadata", "object_metadata", "pod_metadata", "run_selector"]
-
-_LABEL_VALUE = re.compile(r"^(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$")
 
 
 def is_queued(task: ResolvedTask, context: RenderContext) -> bool:
@@ -82,7 +80,7 @@ def _marks(task: ResolvedTask, context: RenderContext) -> tuple[dict[str, str], 
     wanted[LABEL_VISIBLE] = str(task.task.visible_in_group).lower()
     if task.task.project_group is not None:
         wanted[LABEL_GROUP] = task.task.project_group
-    labels = {key: value for key, value in wanted.items() if is_template(value) or _LABEL_VALUE.match(value)}
+    labels = {key: value for key, value in wanted.items() if is_template(value) or is_label_value(value)}
     annotations = {key: value for key, value in wanted.items() if key not in labels}
     annotations |= dict(sorted(task.task.kubernetes.annotations.items()))
     annotations |= context.identity.annotations()

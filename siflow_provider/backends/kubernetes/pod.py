@@ -13,7 +13,7 @@ from siflow_provider.backends.kubernetes.amounts import amounts, half_memory
 from siflow_provider.backends.kubernetes.literal import kubelet_literal
 from siflow_provider.backends.kubernetes.metadata import pod_metadata
 from siflow_provider.backends.kubernetes.names import RESULTS_FILE, env_secret, job_name
-from siflow_provider.backends.kubernetes.storage import replica_storage
+from siflow_provider.backends.kubernetes.storage import HOSTFILES, replica_storage
 from siflow_provider.core.environment import task_env
 from siflow_provider.core.results import RESULTS_ENV
 from siflow_provider.spec.task import RayJob
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["Replica", "node_affinity", "replica_env", "replica_pod", "shared_pod_fields"]
 
 HOSTNAME = "kubernetes.io/hostname"
+UNBUFFERED = "PYTHONUNBUFFERED"
+HOSTFILE_ENV = "SIFLOW_HOSTFILE"
 RAY_METRICS_PORT = 8080
 """Where Ray serves its own metrics; KubeRay calls that port `metrics`."""
 
@@ -111,12 +113,22 @@ def node_affinity(task: ResolvedTask, *, only: bool) -> dict[str, Any] | None:
 
 
 def replica_env(task: ResolvedTask, context: RenderContext, own: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return the environment, each name once, in order of name; hidden values are references to the Secret."""
+    """Return the environment, each name once, in order of name; hidden values are references to the Secret.
+
+    Python's output is unbuffered everywhere: the training operator sees to that by itself and adds the name, which so
+    must not stand here; KubeRay does not.
+    """
     plain = {**task_env(task, context), RESULTS_ENV: RESULTS_FILE, **own}
+    if task.task.ssh:
+        plain[HOSTFILE_ENV] = HOSTFILES["hostfile"]
     entries: dict[str, dict[str, Any]] = {name: {"value": kubelet_literal(value)} for name, value in plain.items()}
     secret = env_secret(job_name(task, context.identity))
     for name in task.hidden:
         entries[name] = {"valueFrom": {"secretKeyRef": {"name": secret, "key": name}}}
+    if isinstance(task.task, RayJob):
+        entries[UNBUFFERED] = {"value": "1"}
+    else:
+        entries.pop(UNBUFFERED, None)
     return [{"name": name, **entries[name]} for name in sorted(entries)]
 
 

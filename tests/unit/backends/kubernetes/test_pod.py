@@ -52,6 +52,14 @@ def test_each_variable_stands_once_and_ours_is_not_overridden() -> None:
     assert values["SIFLOW_RESULTS"] == "/run/siflow/results.json"
 
 
+@pytest.mark.parametrize("value", ["", "0", "1"])
+def test_output_is_unbuffered_and_the_name_stands_once_beside_what_the_operator_adds(value: str) -> None:
+    hidden = {"PYTHONUNBUFFERED": Hidden(value)}
+    assert "PYTHONUNBUFFERED" not in env(rendered(pytorch(), env={"PYTHONUNBUFFERED": value}), "master")
+    assert "PYTHONUNBUFFERED" not in env(rendered(pytorch(), hidden=hidden), "master")
+    assert env(rendered(ray(), env={"PYTHONUNBUFFERED": value}), "head")["PYTHONUNBUFFERED"] == "1"
+
+
 def test_task_runs_in_its_time_zone() -> None:
     assert env(rendered(pytorch(timezone="Asia/Tokyo")), "master")["TZ"] == "Asia/Tokyo"
 

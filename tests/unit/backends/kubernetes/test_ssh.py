@@ -12,7 +12,7 @@ import pytest
 from siflow_provider.backends.kubernetes.names import KEYS_DIR, RUN_DIR, SCRIPTS_DIR, ssh_secret
 from siflow_provider.spec.quantity import Resources
 from siflow_provider.spec.resolve import Flavor
-from tests.unit.backends.kubernetes.tasks import CPU, container, document, pods, pytorch, ray, rendered
+from tests.unit.backends.kubernetes.tasks import CPU, container, document, env, pods, pytorch, ray, rendered
 
 SERVER = '#!/bin/sh\necho "sshd $*" >> "$BOX/calls"\n'
 
@@ -34,6 +34,7 @@ def test_hostfiles_stand_where_the_form_says_in_order_of_rank_with_one_slot_a_gp
     mounts = {mount["mountPath"]: mount.get("subPath") for mount in container(manifest, "worker")["volumeMounts"]}
     assert mounts["/root/hostfile"] == "hostfile"
     assert mounts["/root/hostfile.hostname"] == "hostfile.hostname"
+    assert env(manifest, "worker")["SIFLOW_HOSTFILE"] == "/root/hostfile"
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from siflow_provider.spec.base import Template
 from siflow_provider.spec.compute import OnDemand
@@ -11,7 +12,9 @@ from siflow_provider.spec.policy import Monitoring
 from siflow_provider.spec.ray import Autoscaling, Debug, Head, RaySection
 from tests.unit.backends.kubernetes.tasks import CPU, container, document, job, pods, pytorch, ray, rendered
 
-N = Template("{{ params.n }}")
+N: Any = Template("{{ params.n }}")
+MODE: Any = Template("{{ params.mode }}")
+WHOLE: Any = Template("{{ params.env }}")
 
 
 def test_number_of_workers_that_is_not_known_yet_still_has_its_worker_key() -> None:
@@ -69,7 +72,7 @@ def test_ray_numbers_keep_their_templates() -> None:
     section = RaySection(
         debug=Debug.model_construct(None, keep_seconds=N),
         autoscaling=Autoscaling.model_construct(
-            None, min_workers=N, max_workers=N, idle_timeout=N, upscaling_mode=Template("{{ params.mode }}")
+            None, min_workers=N, max_workers=N, idle_timeout=N, upscaling_mode=MODE
         ),
         runtime_env={"env_vars": {"A": "{{ params.a }} $X"}},
     )
@@ -84,7 +87,7 @@ def test_ray_numbers_keep_their_templates() -> None:
 
 def test_runtime_env_that_is_one_template_stands_as_it_is() -> None:
     section = RaySection.model_construct(
-        None, runtime_env=Template("{{ params.env }}"), head=None, shared_storage=None, debug=None, autoscaling=None
+        None, runtime_env=WHOLE, head=None, shared_storage=None, debug=None, autoscaling=None
     )
     assert job(rendered(ray(section)))["spec"]["runtimeEnvYAML"] == "{{ params.env }}"
 
