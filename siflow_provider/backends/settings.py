@@ -1,10 +1,12 @@
 """What a backend is opened with: a connection's content, read without Airflow.
 
 Backends take this model and never an Airflow Connection: the CLI, the bench and most tests start without Airflow.
+`backends.connection` turns a connection's text into it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -12,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from siflow_provider.spec.hidden import Hidden
 from siflow_provider.spec.resolve import Defaults
 
-__all__ = ["BackendName", "Settings"]
+__all__ = ["BackendName", "Settings", "parse_connection"]
 
 BackendName = Literal["local", "kubernetes", "platform"]
 
@@ -22,14 +24,14 @@ class Settings(BaseModel):
 
     Attributes:
         backend: which backend serves it.
-        catalog: path of a catalog file, or the catalog itself as a mapping.
+        catalog: path of a catalog file, the catalog's own YAML text, or the catalog as a mapping.
         region, cluster, project_group, default_queue: defaults for tasks that don't say.
         login: `X_USER_NAME`; the access key id on the platform.
         password: the platform's secret.
         host: the platform's base URL.
         state_dir: where `local` keeps its state; None = `SIFLOW_LOCAL_STATE_DIR`, else the user's data folder.
         elastic_jobs, training_api: Kubernetes, as design says.
-        kubernetes: the cncf provider's own options, untouched.
+        kubernetes: the cncf provider's own options by their bare names; `kube_config` is a `Hidden`.
         body_overrides, proxy: the platform's.
     """
 
@@ -48,8 +50,44 @@ class Settings(BaseModel):
     elastic_jobs: bool = False
     training_api: Literal["auto", "pytorchjob", "trainjob"] = "auto"
     kubernetes: dict[str, Any] = Field(default_factory=dict)
-    body_overrides: dict[str, Any] = Field(default_factory=dict)
-    proxy: str | None = None
+    body_overrides: dict[str, Any] = Field(default_factory=dict, repr=False)
+    proxy: str | None = Field(default=None, repr=False)
+
+    @classmethod
+    def from_connection(
+        cls,
+        conn_type: str,
+        *,
+        host: str | None = None,
+        login: str | None = None,
+        password: str | None = None,
+        port: int | None = None,
+        schema: str | None = None,
+        extra: str | Mapping[str, Any] | None = None,
+    ) -> Settings:
+        """Read a connection's fields as Airflow keeps them.
+
+        Args:
+            conn_type: `siflow`, or `kubernetes` for a connection of the cncf provider.
+            host: the platform's base URL; a bare host name stands for `https://`.
+            login: user name, or access key id.
+            password: the platform's secret.
+            port: appended to the host.
+            schema: a path below the host.
+            extra: JSON text or a mapping.
+
+        Raises:
+            UsageError: another type, an unknown key (with the nearest known one) or a value of the wrong kind.
+
+        Example:
+            >>> Settings.from_connection("kubernetes", extra={"namespace": "ml"}).kubernetes
+            {'namespace': 'ml'}
+        """
+        from siflow_provider.backends.connection import read_connection
+
+        return read_connection(
+            conn_type, host=host, login=login, password=password, port=port, schema=schema, extra=extra
+        )
 
     def defaults(self, *, timezone: str | None = None) -> Defaults:
         """Return the connection's part of a task's defaults; `timezone` is the DAG's."""
@@ -60,3 +98,24 @@ class Settings(BaseModel):
             default_queue=self.default_queue,
             timezone=timezone,
         )
+
+    def secrets(self) -> tuple[str, ...]:
+        """Return every text that must not reach a log: password, proxy login, credentials of an inline kubeconfig."""
+        from siflow_provider.backends.connection import find_secrets
+
+        return find_secrets(self)
+
+
+def parse_connection(text: str) -> Settings:
+    """Read a connection as `AIRFLOW_CONN_*` holds it: a URI or a JSON object.
+
+    Raises:
+        UsageError: it is neither, or its content is wrong; the message never repeats the text, which may hold secrets.
+
+    Example:
+        >>> parse_connection("siflow://?backend=local").backend
+        'local'
+    """
+    from siflow_provider.backends.connection import parse_text
+
+    return parse_text(text)

@@ -1,1 +1,1 @@
-"""Airflow connection -> backend settings."""
+"""Airflow's side of a connection: settings, alerts, processes."""

@@ -1,0 +1,82 @@
+"""Which of Airflow's processes this code runs in, and connections read in the way that suits it."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import TYPE_CHECKING
+
+from airflow.sdk import BaseHook
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from airflow.sdk import Connection
+
+__all__ = ["mask", "mask_now", "name_process", "read_connection"]
+
+_TELLING = 8
+"""From this length on, a line of a longer secret is masked by itself."""
+
+
+def name_process() -> str:
+    """Return `triggerer`, `worker` or `dag processor`; `process at hand` outside of them.
+
+    Looks at the channel to the supervisor, which each kind of process opens by its own class (source: Airflow 3.3.2
+    `jobs/triggerer_job_runner.py` init_comms, `dag_processing/processor.py`, task-sdk `execution_time/task_runner.py`).
+    """
+    runner = sys.modules.get("airflow.sdk.execution_time.task_runner")
+    channel = getattr(runner, "SUPERVISOR_COMMS", None)
+    if channel is None:
+        return "process at hand"
+    if type(channel).__module__.startswith("airflow.jobs.triggerer"):
+        return "triggerer"
+    decoder = str(getattr(channel, "body_decoder", ""))
+    return "dag processor" if "DagProcessor" in decoder else "worker"
+
+
+async def read_connection(conn_id: str) -> Connection:
+    """Return a connection without blocking the event loop.
+
+    The triggerer's channel belongs to its loop; a worker's is read from a thread, because a blocking call on the loop
+    (masking, XCom) that meets an asynchronous one in flight is refused there (source: task-sdk 1.3.2
+    `execution_time/comms.py`, DeadlockImminentError).
+
+    Raises:
+        AirflowNotFoundException: there is no such connection.
+    """
+    if name_process() == "triggerer":
+        from airflow.providers.common.compat.connection import get_async_connection
+
+        return await get_async_connection(conn_id)
+    return await asyncio.to_thread(BaseHook.get_connection, conn_id)
+
+
+def mask_now(secrets: Iterable[str]) -> None:
+    """Keep these texts out of this process's log from now on; each line of a text of several lines by itself.
+
+    Airflow leaves texts under five characters as they are.
+    """
+    from airflow.sdk.log import mask_secret
+
+    for secret in secrets:
+        for part in dict.fromkeys((secret, *_telling_lines(secret))):
+            mask_secret(part)
+
+
+async def mask(secrets: Iterable[str]) -> None:
+    """Do as `mask_now` on an event loop."""
+    try:
+        from airflow.sdk.log import amask_secret
+    except ImportError:  # before Airflow 3.3.2
+        await asyncio.to_thread(mask_now, tuple(secrets))
+        return
+    for secret in secrets:
+        for part in dict.fromkeys((secret, *_telling_lines(secret))):
+            await amask_secret(part)
+
+
+def _telling_lines(secret: str) -> list[str]:
+    """Return the lines of a secret that are worth masking: `}` or `---` would spoil a whole log."""
+    lines = [line.strip() for line in secret.splitlines()]
+    return [line for line in lines if len(line) >= _TELLING and any(map(str.isalnum, line))] if len(lines) > 1 else []

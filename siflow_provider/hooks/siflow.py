@@ -1,0 +1,108 @@
+"""An Airflow connection -> the settings that a backend is opened with."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, ClassVar
+
+from airflow.providers.common.compat.sdk import AirflowNotFoundException, conf
+from airflow.sdk import BaseHook
+
+from siflow_provider.backends.settings import Settings
+from siflow_provider.errors import UsageError
+from siflow_provider.hooks.process import mask, mask_now, name_process, read_connection
+
+if TYPE_CHECKING:
+    from airflow.sdk import Connection
+
+__all__ = ["DEFAULT_CONN_ID", "SiflowHook"]
+
+DEFAULT_CONN_ID = "siflow_default"
+
+_log = logging.getLogger(__name__)
+_told: set[str] = set()
+
+
+class SiflowHook(BaseHook):
+    """Reads a connection of type `siflow` (or `kubernetes` of the cncf provider).
+
+    Args:
+        siflow_conn_id: the connection's id. Without a connection named `siflow_default` this machine itself is used
+            (backend `local`), unless `[siflow] local_without_connection` is off; any other id must exist.
+        logger_name: as for every Airflow hook.
+
+    Example:
+        async with make_backend(await SiflowHook("siflow_default").asettings()) as backend: ...
+    """
+
+    conn_name_attr: ClassVar[str] = "siflow_conn_id"
+    default_conn_name: ClassVar[str] = DEFAULT_CONN_ID
+    conn_type: ClassVar[str] = "siflow"
+    hook_name: ClassVar[str] = "SiFlow"
+
+    def __init__(self, siflow_conn_id: str = DEFAULT_CONN_ID, *, logger_name: str | None = None) -> None:
+        super().__init__(logger_name=logger_name)
+        self.siflow_conn_id = siflow_conn_id
+        self._settings: Settings | None = None
+
+    def settings(self) -> Settings:
+        """Return what the connection says, its secrets masked in the log. Blocks: not for an event loop.
+
+        Raises:
+            UsageError: there is no such connection, or its content is wrong; says how to mend it.
+        """
+        if self._settings is None:
+            try:
+                found = self._parsed(BaseHook.get_connection(self.siflow_conn_id))
+            except AirflowNotFoundException:
+                found = self._without_connection()
+            mask_now(found.secrets())
+            self._settings = found
+        return self._settings
+
+    async def asettings(self) -> Settings:
+        """Return the same as `settings` without blocking the event loop.
+
+        Raises:
+            UsageError: there is no such connection, or its content is wrong; says how to mend it.
+        """
+        if self._settings is None:
+            try:
+                found = self._parsed(await read_connection(self.siflow_conn_id))
+            except AirflowNotFoundException:
+                found = self._without_connection()
+            await mask(found.secrets())
+            self._settings = found
+        return self._settings
+
+    def _parsed(self, connection: Connection) -> Settings:
+        try:
+            return Settings.from_connection(
+                connection.conn_type or "siflow",
+                host=connection.host,
+                login=connection.login,
+                password=connection.password,
+                port=connection.port,
+                schema=connection.schema,
+                extra=connection.extra,
+            )
+        except UsageError as error:
+            raise UsageError(f"connection {self.siflow_conn_id!r}: {error.message}", hint=error.hint) from None
+
+    def _without_connection(self) -> Settings:
+        if self.siflow_conn_id != DEFAULT_CONN_ID or not _local_allowed():
+            raise UsageError(
+                f"there is no connection {self.siflow_conn_id!r} in the {name_process()}.",
+                hint=(
+                    f"Add it under Admin > Connections, or set AIRFLOW_CONN_{self.siflow_conn_id.upper()} for the "
+                    'workers and the triggerer alike: {"conn_type": "siflow", "extra": {"backend": "local"}}'
+                ),
+            )
+        if self.siflow_conn_id not in _told:
+            _told.add(self.siflow_conn_id)
+            _log.info("no connection %r: runs use this machine (backend local)", self.siflow_conn_id)
+        return Settings(backend="local")
+
+
+def _local_allowed() -> bool:
+    return bool(conf.getboolean("siflow", "local_without_connection", fallback=True))
