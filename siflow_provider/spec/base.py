@@ -44,7 +44,7 @@ class Unknown:
 
 def is_template(value: object) -> bool:
     """Say whether `value` is text that Airflow would render (`{{ }}`, `{% %}` or `{# #}`)."""
-    return isinstance(value, str) and any(mark in value for mark in ("{{", "{%", "{#"))
+    return isinstance(value, str) and "{" in value and ("{{" in value or "{%" in value or "{#" in value)
 
 
 def left_over(text: str) -> bool:
@@ -56,6 +56,8 @@ def is_unknown(value: object) -> bool:
     """Say whether `value` is known only after rendering: a template, or an object that Airflow resolves (XComArg)."""
     if isinstance(value, str):
         return is_template(value)
+    if isinstance(value, _PLAIN) or value is None:
+        return False
     return hasattr(value, "resolve") and not isinstance(value, os.PathLike)
 
 
@@ -87,11 +89,11 @@ def passed(value: Any, info: ValidationInfo) -> tuple[bool, Any]:
         if not mode.rendered and left_over(value):
             raise ValueError("the template is not rendered; only Airflow renders templates, so write the value itself")
         return False, value
-    if isinstance(value, Form):
+    if isinstance(value, dict | list | int | float):
+        return False, value
+    if isinstance(value, Form | Mapping):
         return False, dict(value)
-    if isinstance(value, Mapping):
-        return False, value if isinstance(value, dict) else dict(value)
-    return is_unknown(value), value
+    return mode.templates and is_unknown(value), value
 
 
 _DIRECT = Mode()
@@ -116,6 +118,9 @@ class Form(BaseModel):
     def _templates_pass(cls, value: Any, handler: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
         keep, value = passed(value, info)
         return value if keep else handler(value)
+
+
+_PLAIN = (bool, int, float, dict, list, tuple, BaseModel)
 
 
 def _item(value: Any, handler: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:

@@ -12,8 +12,8 @@ MAX_SECONDS = 3650 * 86400.0
 """Ten years: longer than any training, short enough for every clock that computes with it."""
 
 _SIZES = {"d": 86400, "h": 3600, "m": 60, "s": 1}
-_TEXT = re.compile(r"^(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?$")
-_NUMBER = re.compile(r"^[+-]?\d+(?:\.\d+)?$")
+_TEXT = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?", re.ASCII)
+_NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?", re.ASCII)
 _SHAPE = "a duration is a number of seconds or text such as 90s, 15m or 1h30m"
 
 
@@ -33,10 +33,10 @@ def parse_duration(value: object) -> float:
         return _bounded(value)
     if not isinstance(value, str):
         raise ValueError(_SHAPE)  # noqa: TRY004 - pydantic collects ValueErrors only
-    text = value.strip().replace(" ", "")
-    if _NUMBER.match(text):
+    text = value.strip()
+    if _NUMBER.fullmatch(text):
         return _bounded(float(text))
-    match = _TEXT.match(text)
+    match = _TEXT.fullmatch(text)
     if match is None or not text:
         raise ValueError(_SHAPE)
     days, hours, minutes, seconds = (float(part or 0) for part in match.groups())

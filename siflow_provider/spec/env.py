@@ -13,12 +13,12 @@ from pydantic import ValidationInfo
 from siflow_provider.errors import Problem
 from siflow_provider.spec.base import Mode, Template, is_template, is_unknown, left_over
 from siflow_provider.spec.hidden import Hidden
-from siflow_provider.spec.wording import kind_of, suggest
+from siflow_provider.spec.wording import kind_of, suggest, unfit
 from siflow_provider.spec.wrongs import Wrong, Wrongs
 
 __all__ = ["conceal", "env_text", "parse_env"]
 
-_NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$", re.ASCII)
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _SHORTEST_MASKED = 5
 _FORMS = "text, a number, true/false or {value: ..., hidden: true}"
 
@@ -53,7 +53,7 @@ def env_text(value: Any) -> str:
         except ValueError:
             raise Wrong("the number is too long; write it in quotes") from None
     if isinstance(value, str):
-        if "\0" in value or any("\ud800" <= char <= "\udfff" for char in value):
+        if unfit(value):
             raise Wrong("the text holds a NUL or half a character, which no environment can hold")
         return str(value)
     if value is None:
@@ -71,7 +71,7 @@ def parse_env(value: Any, info: ValidationInfo) -> dict[str, str | Hidden]:
     wrongs: list[tuple[str, str]] = []
     out: dict[str, str | Hidden] = {}
     for name, entry in value.items():
-        if not isinstance(name, str) or not _NAME.match(name):
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
             wrongs.append((f".{name}" if isinstance(name, str) else "", _name_rule(name)))
             continue
         try:

@@ -7,10 +7,10 @@ import re
 __all__ = ["image_url"]
 
 _LABEL = "[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
-_HOST = re.compile(rf"^(?:{_LABEL}(?:\.{_LABEL})*|\[[0-9A-Fa-f:]+\])(?::\d{{1,5}})?$", re.ASCII)
-_PART = re.compile(r"^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*$", re.ASCII)
-_TAG = re.compile(r"^\w[\w.-]{0,127}$", re.ASCII)
-_DIGEST = re.compile(r"^[A-Za-z][A-Za-z0-9]*(?:[+._-][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}$", re.ASCII)
+_HOST = re.compile(rf"(?:{_LABEL}(?:\.{_LABEL})*|\[[0-9A-Fa-f:]+\])(?::\d{{1,5}})?", re.ASCII)
+_PART = re.compile(r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*", re.ASCII)
+_TAG = re.compile(r"\w[\w.-]{0,127}", re.ASCII)
+_DIGEST = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[+._-][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}", re.ASCII)
 _LENGTHS = {"sha256": 64, "sha384": 96, "sha512": 128}
 _LONGEST = 255
 _EXAMPLE = "such as registry.example/team/train:1.2"
@@ -39,7 +39,7 @@ def image_url(url: str) -> str:
         _check_digest(url, digest)
     head, slash, last = name.rpartition("/")
     last, colon, tag = last.partition(":")
-    if colon and not _TAG.match(tag):
+    if colon and not _TAG.fullmatch(tag):
         raise ValueError(f"the tag {tag!r} of {url!r} is wrong; letters, digits, '_', '.', '-', at most 128")
     _check_path(url, f"{head}{slash}{last}")
     return url
@@ -47,7 +47,7 @@ def image_url(url: str) -> str:
 
 def _check_digest(url: str, digest: str) -> None:
     algorithm, _, value = digest.partition(":")
-    if not _DIGEST.match(digest) or len(value) != _LENGTHS.get(algorithm, len(value)):
+    if not _DIGEST.fullmatch(digest) or len(value) != _LENGTHS.get(algorithm, len(value)):
         raise ValueError(f"the digest of {url!r} is wrong; it is written sha256: and 64 hexadecimal digits")
 
 
@@ -55,16 +55,18 @@ def _check_path(url: str, path: str) -> None:
     parts = path.split("/")
     first = parts[0]
     if len(parts) > 1 and (any(mark in first for mark in ".:[") or first == "localhost" or first != first.lower()):
-        if not _HOST.match(first):
+        if not _HOST.fullmatch(first):
             raise ValueError(f"the registry {first!r} of {url!r} is no host name with an optional port")
         parts = parts[1:]
     if len(path) > _LONGEST:
         raise ValueError(f"the name of the image is longer than {_LONGEST} characters")
     for part in parts:
-        if not _PART.match(part):
+        if not _PART.fullmatch(part):
             small = part.lower()
             hint = (
-                f"did you mean {url.replace(part, small)!r}?" if part and _PART.match(small) else f"write it {_EXAMPLE}"
+                f"did you mean {url.replace(part, small)!r}?"
+                if part and _PART.fullmatch(small)
+                else f"write it {_EXAMPLE}"
             )
             raise ValueError(
                 f"{part!r} in {url!r} is wrong; lower-case letters and digits, joined by '.', '_' or '-'; {hint}"

@@ -6,8 +6,8 @@ import re
 
 __all__ = ["dns_name", "is_label_value", "label_key", "label_value"]
 
-_PART = re.compile(r"^[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$", re.ASCII)
-_DNS = re.compile(r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$", re.ASCII)
+_PART = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?", re.ASCII)
+_DNS = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*", re.ASCII)
 _LONGEST = 63
 _LONGEST_DNS = 253
 OWN_PREFIXES = ("siflow-provider/", "kueue.x-k8s.io/", "training.kubeflow.org/", "ray.io/")
@@ -21,9 +21,9 @@ def label_key(key: str) -> str:
         ValueError: it can't; the message holds the rule.
     """
     prefix, slash, name = key.rpartition("/")
-    if slash and (len(prefix) > _LONGEST_DNS or not _DNS.match(prefix)):
+    if slash and (len(prefix) > _LONGEST_DNS or not _DNS.fullmatch(prefix)):
         raise ValueError(f"the prefix {prefix!r} of a label key must be a DNS name in lower case, such as example.com")
-    if len(name) > _LONGEST or not _PART.match(name):
+    if len(name) > _LONGEST or not _PART.fullmatch(name):
         rule = "letters, digits, '-', '_', '.', a letter or digit at both ends, at most 63 characters"
         raise ValueError(f"{key!r} is no label key; {rule}{_mended(name)}")
     if key.startswith(OWN_PREFIXES):
@@ -45,7 +45,7 @@ def label_value(value: str) -> str:
 
 def is_label_value(value: str) -> bool:
     """Say whether Kubernetes takes `value` as a label's; anything else belongs in an annotation."""
-    return value == "" or (len(value) <= _LONGEST and _PART.match(value) is not None)
+    return value == "" or (len(value) <= _LONGEST and _PART.fullmatch(value) is not None)
 
 
 def dns_name(name: str) -> str:
@@ -54,7 +54,7 @@ def dns_name(name: str) -> str:
     Raises:
         ValueError: it can't; the message holds the rule.
     """
-    if len(name) > _LONGEST_DNS or not _DNS.match(name):
+    if len(name) > _LONGEST_DNS or not _DNS.fullmatch(name):
         raise ValueError(
             f"{name!r} is no name of a Kubernetes object; lower-case letters, digits, '-' and '.', at most 253"
         )

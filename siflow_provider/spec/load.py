@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["KINDS", "Checked", "Source", "check", "load"]
 
 Source = Path | str | Mapping[str, Any] | Task
+_TURNS = 4
+"""Taking out a wrong value may uncover another; after that many turns the rules between fields are left unchecked."""
 KINDS: dict[str, type[PyTorchJob] | type[RayJob]] = {"PyTorchJob": PyTorchJob, "RayJob": RayJob}
 
 
@@ -77,7 +79,7 @@ def check(
         if catalog is not None:
             lookup = Lookup(task, catalog, Defaults(), final=False)
             lookup.resolved()
-            errors.extend(lookup.findings.errors)
+            errors.extend(_news(lookup.findings.errors, errors))
             warnings.extend(lookup.findings.warnings)
     marks = _marks(document, line_source)
     return Checked(
@@ -87,8 +89,15 @@ def check(
     )
 
 
-def load(source: Source, *, catalog: Catalog | None = None, templates: bool = False, kind: str | None = None) -> Task:
-    """Return the validated task.
+def load(
+    source: Source,
+    *,
+    catalog: Catalog | None = None,
+    templates: bool = False,
+    kind: str | None = None,
+    rendered: bool = False,
+) -> Task:
+    """Return the validated task; the arguments are those of `check`.
 
     Raises:
         SpecError: with every problem of the form.
@@ -96,7 +105,7 @@ def load(source: Source, *, catalog: Catalog | None = None, templates: bool = Fa
     Example:
         task = load("specs/train.yaml", catalog=load_catalog("catalog.yaml"))
     """
-    checked = check(source, catalog=catalog, templates=templates, kind=kind)
+    checked = check(source, catalog=catalog, templates=templates, kind=kind, rendered=rendered)
     if checked.task is None:
         name = str(source) if isinstance(source, Path) else ""
         raise SpecError(checked.errors, source=f"task {name}".strip())
@@ -135,15 +144,25 @@ def _kind(data: dict[Any, Any], wanted: str | None) -> str:
 
 def _validated(data: dict[str, Any], model: type[Task], mode: Mode) -> tuple[Task | None, list[Problem]]:
     """Return the task and its errors; with errors, the task has `Unknown` where they are."""
-    try:
-        return model.model_validate(data, context=mode), []
-    except ValidationError as error:
-        found = problems_of(error, model)
-        patched = without_wrongs(data, error)
-    try:
-        return model.model_validate(patched, context=replace(mode, templates=True, warnings=[])), found
-    except ValidationError:
-        return None, found
+    lenient = replace(mode, templates=True, warnings=[])
+    found: list[Problem] = []
+    for turn in range(_TURNS):
+        try:
+            return model.model_validate(data, context=lenient if turn else mode), found
+        except ValidationError as error:
+            found = found or problems_of(error, model)
+            data = without_wrongs(data, error)
+    return None, found
+
+
+def _news(found: list[Problem], before: list[Problem]) -> list[Problem]:
+    """Return what the catalog adds: no queue can be found for a compute that is wrong by itself, nor an image."""
+    told = {problem.path.split(".")[0] for problem in before}
+    return [
+        one
+        for one in found
+        if not (one.path == "compute" and "compute" in told) and not (one.path.startswith("image") and "image" in told)
+    ]
 
 
 def _marks(document: Document, line_source: Document | Path | str | None) -> Document:

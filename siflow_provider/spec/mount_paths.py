@@ -37,7 +37,7 @@ def mount_path(path: str) -> str:
         ValueError: not absolute, not normalised, with `..` or `:`, or in a folder of the kernel.
     """
     if not path.startswith("/"):
-        raise ValueError(f"{path!r} is not absolute; did you mean {'/' + path!r}?")
+        raise ValueError(f"{path!r} is not absolute; did you mean {_normal('/' + path)!r}?")
     if ".." in path.split("/"):
         raise ValueError(f"{path!r} holds '..'; write the path that it means, such as {_normal(path)!r}")
     if path != _normal(path):

@@ -34,7 +34,8 @@ def problems_of(error: ValidationError, model: type[BaseModel]) -> list[Problem]
     """Return one problem per wrong field, in the order of the form; no value of a mapping is ever quoted."""
     out: list[Problem] = []
     for detail in error.errors(include_url=False):
-        path = path_of(detail["loc"])
+        loc = (*detail["loc"], "[key]") if detail["type"] == "invalid_key" else detail["loc"]
+        path = path_of(loc)
         out.extend(
             Problem(f"{path}{rest}" if path else rest.lstrip("."), text) for rest, text in _messages(detail, model)
         )
@@ -43,8 +44,11 @@ def problems_of(error: ValidationError, model: type[BaseModel]) -> list[Problem]
 
 def path_of(loc: Loc) -> str:
     """Return a location as users write paths: `volumes[1].mount_path`."""
+    parts = list(_clean(loc))
+    if parts and isinstance(parts[-1], int) and "[key]" in loc:
+        parts[-1] = str(parts[-1])
     path = ""
-    for part in _clean(loc):
+    for part in parts:
         path = join(path, part)
     return path
 
@@ -64,6 +68,8 @@ def _messages(detail: ErrorDetails, model: type[BaseModel]) -> Iterator[tuple[st
         yield "", "is required"
     elif kind == "extra_forbidden":
         yield "", _unknown_key(detail["loc"], model)
+    elif kind == "invalid_key":
+        yield "", "a key must be text; write it in quotes"
     elif kind in _SHAPES:
         wrap = f"; write [{value}]" if _SHAPES[kind] == "a list" and _short(value) else ""
         yield "", f"must be {_SHAPES[kind]}, not {kind_of(value)}{wrap}"
@@ -127,7 +133,7 @@ def without_wrongs(data: Mapping[str, Any], error: ValidationError) -> dict[str,
     patched: Any = dict(data)
     for detail in error.errors(include_url=False, include_input=False):
         loc = _clean(detail["loc"])
-        if detail["type"] == "extra_forbidden":
+        if detail["type"] in {"extra_forbidden", "invalid_key"} or "[key]" in detail["loc"]:
             patched = _edited(patched, loc, remove=True)
             continue
         cause = detail.get("ctx", {}).get("error")

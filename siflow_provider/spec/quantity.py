@@ -12,9 +12,9 @@ __all__ = ["GPU_MARKS", "Resources", "format_quantity", "parse_quantity"]
 _UNITS = {
     "": Decimal(1), "m": Decimal("0.001"), "k": Decimal(10**3), "M": Decimal(10**6), "G": Decimal(10**9),
     "T": Decimal(10**12), "P": Decimal(10**15), "Ki": Decimal(2**10), "Mi": Decimal(2**20), "Gi": Decimal(2**30),
-    "Ti": Decimal(2**40), "Pi": Decimal(2**50),
+    "Ti": Decimal(2**40), "Pi": Decimal(2**50), "E": Decimal(10**18), "Ei": Decimal(2**60),
 }  # fmt: skip
-_SHAPE = re.compile(r"^(\d+(?:\.\d+)?|\.\d+)(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?$")
+_SHAPE = re.compile(r"(\d+(?:\.\d+)?|\.\d+)(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?", re.ASCII)
 GPU_MARKS = ("/gpu", "/npu", "/dcu", "/mlu")
 """How the resource names of accelerators end."""
 
@@ -29,7 +29,7 @@ def parse_quantity(text: str | float) -> Decimal:
         >>> parse_quantity("500m"), parse_quantity("1Ki")
         (Decimal('0.500'), Decimal('1024'))
     """
-    match = _SHAPE.match(str(text).strip())
+    match = _SHAPE.fullmatch(str(text).strip())
     if match is None:
         raise ValueError(f"{text!r} is not a quantity; write a number with an optional unit, such as 500m, 4 or 16Gi")
     return Decimal(match[1]) * _UNITS[match[2] or ""]

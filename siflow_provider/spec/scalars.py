@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, PlainValidator
 
 from siflow_provider.spec.duration import parse_duration
 from siflow_provider.spec.quantity import parse_quantity
-from siflow_provider.spec.wording import kind_of, quote, suggest
+from siflow_provider.spec.wording import kind_of, quote, suggest, unfit
 from siflow_provider.spec.wrongs import Wrong
 
 __all__ = [
@@ -32,14 +32,14 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-_DIGITS = re.compile(r"^[+-]?\d{1,18}$", re.ASCII)
+_DIGITS = re.compile(r"[+-]?\d{1,18}", re.ASCII)
 
 
 def whole(value: Any) -> int:
     """Return a whole number: an int, or the text of one. 1.5, 2.0 and true are none."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    if isinstance(value, str) and _DIGITS.match(value.strip()):
+    if isinstance(value, str) and _DIGITS.fullmatch(value.strip()):
         return int(value)
     raise Wrong(f"{quote(value)} is not a whole number")
 
@@ -56,9 +56,10 @@ def flag(value: Any) -> bool:
 def text(value: Any) -> str:
     """Return text; a number is refused, since YAML may have changed how it was written."""
     if not isinstance(value, str):
-        advice = "; write it in quotes" if isinstance(value, int | float) else ""
-        raise Wrong(f"must be text, not {kind_of(value)} ({quote(value)}){advice}")
-    if "\0" in value or any("\ud800" <= char <= "\udfff" for char in value):
+        if isinstance(value, int | float):
+            raise Wrong(f"must be text, not {kind_of(value)} ({quote(value)}); write it in quotes")
+        raise Wrong(f"must be text, not {kind_of(value)}")
+    if unfit(value):
         raise Wrong("the text holds a NUL or half a character, which no program can be given")
     return str(value)
 

@@ -36,7 +36,7 @@ from siflow_provider.spec.wrongs import Wrong
 __all__ = ["CatalogImage", "PyTorchJob", "RayJob", "Task", "known_timezone"]
 
 _LONGEST_PREFIX = 35
-_PREFIX = re.compile(r"^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$", re.ASCII)
+_PREFIX = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?", re.ASCII)
 
 
 class CatalogImage(Form):
@@ -70,7 +70,7 @@ Image = Annotated[
 
 
 def _name_prefix(name: str) -> str:
-    if len(name) <= _LONGEST_PREFIX and _PREFIX.match(name):
+    if len(name) <= _LONGEST_PREFIX and _PREFIX.fullmatch(name):
         return name
     mended = re.sub(r"[^a-z0-9]+", "-", name.lower())[:_LONGEST_PREFIX].strip("-")
     rule = f"lower-case letters, digits and '-', a letter or digit at both ends, at most {_LONGEST_PREFIX} characters"

@@ -8,10 +8,17 @@ from typing import Any
 
 from siflow_provider.spec.hidden import MASK, Hidden
 
-__all__ = ["kind_of", "listed", "nearest", "quote", "suggest"]
+__all__ = ["kind_of", "listed", "nearest", "quote", "suggest", "unfit"]
 
 _LONGEST = 60
 _MOST = 10
+
+
+def unfit(text: str) -> bool:
+    """Say whether no program can be given the text: it holds a NUL or half a character (a lone surrogate)."""
+    if text.isascii():
+        return "\0" in text
+    return any(char == "\0" or "\ud800" <= char <= "\udfff" for char in text)
 
 
 def quote(value: Any) -> str:
