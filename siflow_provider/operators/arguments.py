@@ -6,12 +6,12 @@ IDE completes the keys either way. The models of `siflow_provider.spec` are acce
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal, Required, TypeAlias, TypedDict
 
-from airflow.sdk import DAG, TaskGroup, XComArg
+from airflow.sdk import DAG, Context, TaskGroup, XComArg
 
 from siflow_provider.core.status import LogSelection
 from siflow_provider.spec.compute import Idle, InPlaceInstance, NodeRule, OnDemand, Reserved, Spot
@@ -194,8 +194,8 @@ KubernetesValue: TypeAlias = KubernetesArgs | KubernetesOptions | Text
 Ray: TypeAlias = RayArgs | RaySection | Text
 Spec: TypeAlias = str | Path | Mapping[str, Any] | PyTorchJob | RayJob | XComArg
 
-_Callback: TypeAlias = Callable[[Any], Any]
-_Callbacks: TypeAlias = _Callback | Collection[_Callback] | None
+_Callback: TypeAlias = Callable[[Context], None]
+_Callbacks: TypeAlias = _Callback | list[_Callback] | None
 
 
 class AirflowArguments(TypedDict, total=False):

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from airflow.sdk.definitions._internal.types import ArgNotSet
+from airflow.sdk.definitions.xcom_arg import XComArg
 from pydantic import BaseModel
 
 from siflow_provider.spec.hidden import Hidden
 from siflow_provider.spec.task import PyTorchJob, RayJob
 
-__all__ = ["form_fields", "hide", "is_hidden_form", "merge", "spec_path", "unfold", "unrendered"]
+if TYPE_CHECKING:
+    from airflow.sdk import DAG
+
+__all__ = ["form_fields", "hide", "hide_defaults", "is_hidden_form", "merge", "spec_path", "unfold", "unrendered"]
 
 PLACEHOLDER = "{{ known_at_run_time }}"
-"""Stands for what a decorated function gives when it runs."""
+"""Stands for what only a run knows, when a form is checked before."""
 
 
 def form_fields(model: type[PyTorchJob] | type[RayJob]) -> tuple[str, ...]:
@@ -37,6 +41,14 @@ def hide(value: Any) -> Any:
     return value
 
 
+def hide_defaults(dag: DAG | None, names: Collection[str]) -> None:
+    """Wrap hidden values in the DAG's own `default_args`: Airflow serializes these with the DAG."""
+    defaults = dag.default_args if dag is not None else {}
+    for name in names:
+        if name in defaults:
+            defaults[name] = hide(defaults[name])
+
+
 def is_hidden_form(value: object) -> TypeGuard[Mapping[str, Any]]:
     """Say whether `value` is the form's way to write a hidden value."""
     return isinstance(value, Mapping) and set(value) == {"value", "hidden"} and value["hidden"] is True
@@ -54,8 +66,12 @@ def unfold(value: Any) -> Any:
 
 
 def unrendered(value: Any) -> Any:
-    """Return `value`, or a template in place of a command that a decorated function gives when it runs."""
-    return PLACEHOLDER if isinstance(value, ArgNotSet) else value
+    """Return `value` with a template in place of what only a run knows: other tasks' output, a decorated command."""
+    if isinstance(value, (XComArg, ArgNotSet)):
+        return PLACEHOLDER
+    if isinstance(value, dict):
+        return {key: unrendered(item) for key, item in value.items()}
+    return [unrendered(item) for item in value] if isinstance(value, list) else value
 
 
 def spec_path(spec: str | Path, fileloc: str) -> Path:

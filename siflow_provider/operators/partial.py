@@ -1,4 +1,4 @@
-"""`partial().expand()` without leaks: Airflow makes a mapped task without `__init__` and serializes what it is given."""
+"""`partial().expand()` without leaks: Airflow makes mapped tasks without `__init__` and serializes what it is given."""
 
 from __future__ import annotations
 

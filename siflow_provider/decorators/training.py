@@ -1,0 +1,115 @@
+"""What `@task.pytorch_job` and `@task.ray_job` are made of.
+
+As with `@task.bash`: the function runs in the worker, and what it returns is the command, which is rendered then. It
+runs in each worker leg that submits, so that an attempt after a failure may have another command.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow.providers.common.compat.sdk import (
+    AirflowFailException,
+    DecoratedOperator,
+    context_merge,
+    determine_kwargs,
+    task_decorator_factory,
+)
+from airflow.sdk.definitions._internal.types import SET_DURING_EXECUTION
+
+from siflow_provider.operators.partial import hide_arguments
+from siflow_provider.operators.pytorch import PyTorchJobOperator
+from siflow_provider.operators.ray import RayJobOperator
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+    from airflow.sdk.bases.decorator import TaskDecorator
+
+__all__ = ["pytorch_job_task", "ray_job_task"]
+
+
+def pytorch_job_task(python_callable: Callable[..., str] | None = None, **kwargs: Any) -> TaskDecorator:
+    """Make a function that returns a command a PyTorchJob task; reached as `@task.pytorch_job(...)`.
+
+    Args:
+        python_callable: the function, where the decorator is used without brackets.
+        kwargs: those of `PyTorchJobOperator` but `command`.
+
+    Example:
+        @task.pytorch_job(image="registry.example/train:1", compute={"type": "on_demand", "instances": ["gpu.h100-8"]})
+        def train(lr: float) -> str:
+            return f"torchrun train.py --lr {lr}"
+    """
+    return task_decorator_factory(
+        python_callable=python_callable,
+        decorated_operator_class=_PyTorchJobDecoratedOperator,
+        **hide_arguments(kwargs),
+    )
+
+
+def ray_job_task(python_callable: Callable[..., str] | None = None, **kwargs: Any) -> TaskDecorator:
+    """Make a function that returns an entrypoint a RayJob task; reached as `@task.ray_job(...)`.
+
+    Args:
+        python_callable: the function, where the decorator is used without brackets.
+        kwargs: those of `RayJobOperator` but `command`.
+    """
+    return task_decorator_factory(
+        python_callable=python_callable, decorated_operator_class=_RayJobDecoratedOperator, **hide_arguments(kwargs)
+    )
+
+
+class _Decorated(DecoratedOperator):
+    """What both kinds add to Airflow's decorated operator."""
+
+    overwrite_rtif_after_execution = True
+    command: Any
+
+    def __init__(
+        self,
+        *,
+        python_callable: Callable[..., str],
+        op_args: Collection[Any] | None = None,
+        op_kwargs: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            python_callable=python_callable,
+            op_args=op_args,
+            op_kwargs=op_kwargs,
+            command=SET_DURING_EXECUTION,
+            **kwargs,
+        )
+
+    def prepare_form(self, context: Context) -> None:
+        """Ask the function for the command."""
+        context_merge(context, self.op_kwargs)
+        kwargs = determine_kwargs(self.python_callable, self.op_args, context)
+        command = self.python_callable(*self.op_args, **kwargs)
+        if not isinstance(command, str) or not command.strip():
+            name = getattr(self.python_callable, "__name__", "the function")
+            raise AirflowFailException(f"{name} must return the command, a text that is not blank, not {command!r}.")
+        self.command = self.render_template(command, context)
+
+
+class _PyTorchJobDecoratedOperator(_Decorated, PyTorchJobOperator):
+    """The operator behind `@task.pytorch_job`."""
+
+    template_fields = (*DecoratedOperator.template_fields, *PyTorchJobOperator.template_fields)
+    template_fields_renderers: ClassVar[dict[str, str]] = {
+        **DecoratedOperator.template_fields_renderers,
+        **PyTorchJobOperator.template_fields_renderers,
+    }
+    custom_operator_name = "@task.pytorch_job"
+
+
+class _RayJobDecoratedOperator(_Decorated, RayJobOperator):
+    """The operator behind `@task.ray_job`."""
+
+    template_fields = (*DecoratedOperator.template_fields, *RayJobOperator.template_fields)
+    template_fields_renderers: ClassVar[dict[str, str]] = {
+        **DecoratedOperator.template_fields_renderers,
+        **RayJobOperator.template_fields_renderers,
+    }
+    custom_operator_name = "@task.ray_job"

@@ -1,0 +1,162 @@
+"""The asynchronous part of a worker leg: what happens between validating a task and deferring, or its end."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from siflow_provider.backends import make_backend
+from siflow_provider.core.attempts import first_attempt, next_attempt
+from siflow_provider.core.follow import follow
+from siflow_provider.core.outcome import OutcomeKind
+from siflow_provider.core.patience import patiently
+from siflow_provider.core.run import RunEnd, run
+from siflow_provider.errors import BackendUnavailable
+from siflow_provider.links import link_xcoms
+from siflow_provider.operators.bridge import run_blocking
+
+if TYPE_CHECKING:
+    from siflow_provider.backends.settings import Settings
+    from siflow_provider.core.attempts import Ledger, Step
+    from siflow_provider.core.identity import Identity
+    from siflow_provider.core.outcome import Outcome, Reporter
+    from siflow_provider.core.protocol import TrainingBackend
+    from siflow_provider.core.status import JobRef, Status
+    from siflow_provider.operators.arguments import KillAction
+    from siflow_provider.operators.order import Order
+
+__all__ = ["advance", "launch_and_look", "run_to_end", "stop_quietly"]
+
+_GONE_SECONDS = 180.0
+_STOP_SECONDS = 4.0
+
+
+async def run_to_end(order: Order) -> RunEnd:
+    """Run the task in this process to its end."""
+    async with make_backend(order.settings) as backend:
+        await _end_older_tries(backend, order)
+        publishing: list[asyncio.Task[None]] = []
+        try:
+            return await run(
+                backend,
+                order.task,
+                order.context,
+                order.policy,
+                order.reporter,
+                quota=order.quota,
+                on_ref=lambda ref: publishing.append(asyncio.create_task(_publish_later(backend, order, ref))),
+            )
+        finally:
+            await asyncio.gather(*publishing)
+
+
+async def launch_and_look(order: Order) -> Step | RunEnd:
+    """Submit or adopt the run, publish where it is, and look once: a run that is over needs no triggerer."""
+    async with make_backend(order.settings) as backend:
+        await _end_older_tries(backend, order)
+        step = await first_attempt(backend, order.task, order.context, order.policy, order.reporter, quota=order.quota)
+        return await _look(backend, order, step)
+
+
+async def advance(order: Order, outcome: Outcome, ledger: Ledger) -> Step | RunEnd:
+    """Do what the outcome `retry` or `move` asks for, and look once at what comes of it."""
+    async with make_backend(order.settings) as backend:
+        return await _next(backend, order, outcome, ledger)
+
+
+def stop_quietly(settings: Settings, identity: Identity, reporter: Reporter, action: KillAction, why: str) -> None:
+    """End (or, with `detach`, leave) the newest attempt of a run. Blocks for four seconds at most and never raises.
+
+    Airflow kills a worker five seconds after it told it to stop. Has a loop and a thread of its own: it is called in a
+    signal handler, and where an Airflow timer has just ended the leg's own.
+    """
+    if action == "detach":
+        reporter.note(f"{why}: its run is left running (on_kill_action='detach')", warning=True)
+        return
+    try:
+        run_blocking(lambda: _stop(settings, identity, reporter, why), timeout=_STOP_SECONDS)
+    except Exception as error:
+        text = "no answer in time" if isinstance(error, TimeoutError) else str(error)
+        reporter.note(f"{why}: its run could not be stopped and may still be there: {text}", warning=True)
+
+
+async def _stop(settings: Settings, identity: Identity, reporter: Reporter, why: str) -> None:
+    async with make_backend(settings) as backend:
+        ref = await backend.find_latest(identity)
+        if ref is None or (await backend.status(ref)).phase.terminal:
+            return
+        reporter.note(f"{why}: stopping {ref.name}")
+        await patiently(lambda: backend.stop(ref, by=f"Airflow: {why}"), what=f"stopping {ref.name}", reporter=reporter)
+
+
+async def _next(backend: TrainingBackend, order: Order, outcome: Outcome, ledger: Ledger) -> Step | RunEnd:
+    step = await next_attempt(
+        backend, order.task, order.context, order.policy, order.reporter,
+        outcome=outcome, ledger=ledger, quota=order.quota,
+    )  # fmt: skip
+    return await _look(backend, order, step)
+
+
+async def _look(backend: TrainingBackend, order: Order, step: Step) -> Step | RunEnd:
+    status = await patiently(
+        lambda: backend.status(step.ref), what=f"looking at {step.ref.name}", reporter=order.reporter
+    )
+    await _publish(order, status)
+    if not status.phase.terminal:
+        return step
+    outcome = await follow(backend, step.ref, step.policy, order.reporter, cursor=step.cursor)
+    if outcome.kind in {OutcomeKind.RETRY, OutcomeKind.MOVE}:
+        return await _next(backend, order, outcome, step.ledger)
+    return RunEnd(outcome, step.ledger.totals)
+
+
+async def _publish_later(backend: TrainingBackend, order: Order, ref: JobRef) -> None:
+    try:
+        await _publish(order, await backend.status(ref))
+    except BackendUnavailable as error:
+        order.reporter.note(f"links of {ref.name} are not known: {error}", warning=True)
+
+
+async def _publish(order: Order, status: Status) -> None:
+    ref = status.ref
+    job = {"name": ref.name, "uid": ref.uid, "backend": ref.backend, "namespace": ref.namespace, "attempt": ref.attempt}
+    await order.store.put_all({"siflow_job": job, **link_xcoms(status.links)})
+
+
+async def _end_older_tries(backend: TrainingBackend, order: Order) -> None:
+    """See to it that no run of an older try of this task instance is alive: one task, one run.
+
+    A clear reaches the triggerer after the new try may have started, and a kill before the triggerer had taken the
+    task reaches nobody; this closes both.
+    """
+    identity = order.context.identity
+    older = [identity.model_copy(update={"try_number": number}) for number in range(1, identity.try_number)]
+    found = await asyncio.gather(*(backend.find_latest(each) for each in older))
+    for ref in (ref for ref in found if ref is not None):
+        if (await backend.status(ref)).phase.terminal:
+            continue
+        if order.on_kill_action == "detach":
+            order.reporter.note(f"{ref.name} of an earlier try still runs (on_kill_action='detach')", warning=True)
+            continue
+        order.reporter.note(
+            f"{ref.name} of an earlier try still runs: stopping it before this try submits", warning=True
+        )
+        await patiently(
+            lambda ref=ref: backend.stop(ref, by="Airflow: a new try of the task"),  # type: ignore[misc]
+            what=f"stopping {ref.name}",
+            reporter=order.reporter,
+        )
+        await _gone(backend, ref)
+
+
+async def _gone(backend: TrainingBackend, ref: JobRef) -> None:
+    try:
+        async with asyncio.timeout(_GONE_SECONDS):
+            async for status in backend.watch(ref):
+                if status.phase.terminal:
+                    return
+    except TimeoutError:
+        raise BackendUnavailable(
+            f"{ref.name} of an earlier try has not ended {_GONE_SECONDS:g} s after it was stopped.",
+            hint="Stop it by hand, then clear the task.",
+        ) from None

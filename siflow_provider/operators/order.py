@@ -1,0 +1,207 @@
+"""From an operator to an order: the form put together, checked, its names looked up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+from zoneinfo import available_timezones
+
+from airflow.providers.common.compat.sdk import conf
+from pydantic import BaseModel
+
+from siflow_provider.core.identity import default_prefix
+from siflow_provider.core.policy import follow_policy
+from siflow_provider.core.protocol import RenderContext
+from siflow_provider.errors import Problem, SpecError
+from siflow_provider.hooks.process import mask_now
+from siflow_provider.hooks.siflow import SiflowHook
+from siflow_provider.operators.form import form_fields, hide, merge, spec_path, unfold, unrendered
+from siflow_provider.spec.base import is_unknown
+from siflow_provider.spec.catalog import load_catalog
+from siflow_provider.spec.document import Document, read_document
+from siflow_provider.spec.dump import to_fields
+from siflow_provider.spec.load import check
+from siflow_provider.spec.resolve import resolve
+from siflow_provider.triggers.reporter import TaskReporter
+from siflow_provider.triggers.store import Store, identity_of
+from siflow_provider.triggers.veil import Veil
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from airflow.sdk import Context
+
+    from siflow_provider.backends.settings import Settings
+    from siflow_provider.core.launch import QuotaPolicy
+    from siflow_provider.core.outcome import FollowPolicy
+    from siflow_provider.operators.task import SiflowTaskOperator
+    from siflow_provider.spec.catalog import Catalog
+    from siflow_provider.spec.resolve import ResolvedTask
+    from siflow_provider.triggers.run import Carried
+
+_CHOICES = {"quota": ("require", "warn", "ignore"), "on_kill_action": ("stop", "detach")}
+_LOGS = ("master", "all", "none")
+
+__all__ = ["Order", "check_at_parse", "order_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One try's task, ready to be run.
+
+    Attributes:
+        settings: what the backend is opened with.
+        task: validated, names looked up.
+        context: whose run it is; attempt 1.
+        policy: for the whole run, no attempt's ledger applied.
+        quota: what a proof that the task can never be admitted does.
+        on_kill_action: `detach` leaves runs of older tries alone.
+        reporter: who is told.
+        store: where name, uid and links are published.
+        veil: over the task's hidden values.
+    """
+
+    settings: Settings
+    task: ResolvedTask
+    context: RenderContext
+    policy: FollowPolicy
+    quota: QuotaPolicy
+    on_kill_action: Literal["stop", "detach"]
+    reporter: TaskReporter
+    store: Store
+    veil: Veil
+
+    @property
+    def prefix(self) -> str:
+        """The prefix of the job's names."""
+        identity = self.context.identity
+        return self.task.task.name_prefix or default_prefix(identity.dag_id, identity.task_id)
+
+
+def check_at_parse(operator: SiflowTaskOperator) -> None:
+    """Check all of the operator's form that is known while the DAG file is read.
+
+    Raises:
+        SpecError: with every problem at once; Airflow shows it as the file's import error.
+    """
+    problems = list(_wrong_options(operator))
+    if not is_unknown(operator.spec):  # else it is not known yet what the form is made of
+        document = _spec_document(operator)
+        raw = _raw_form(operator, unfold(document.data) if document else {})
+        form = {name: unrendered(value) for name, value in raw.items()}
+        catalog = _catalog(operator, None)  # one that a connection holds is not known yet
+        kind = operator.model.__name__
+        problems += check(form, catalog=catalog, templates=True, kind=kind, line_source=document).errors
+    if problems:
+        raise SpecError(problems, source=f"task {operator.task_id!r}")
+
+
+def order_of(operator: SiflowTaskOperator, context: Context, carried: Carried) -> Order:
+    """Validate the rendered task in full and look its names up.
+
+    Args:
+        operator: rendered.
+        context: of this leg.
+        carried: what the try remembers; its prefix is "" in the first leg.
+
+    Raises:
+        SpecError: the form, or what it names, is wrong; every problem at once.
+        UsageError: the connection can't be used.
+    """
+    operator.prepare_form(context)
+    raw = _rendered_form(operator, context)
+    if carried.prefix:
+        raw["name_prefix"] = carried.prefix
+    settings = SiflowHook(operator.conn_id).settings()
+    user = settings.login or operator.owner
+    task, warnings = _resolved(operator, raw, settings, user)
+    hidden = [value.reveal() for value in task.hidden.values()]
+    mask_now(hidden)
+    store, veil = Store(context["ti"]), Veil.of(hidden)
+    reporter = TaskReporter(operator.log, store, veil=veil)
+    for warning in warnings:
+        reporter.note(str(warning), warning=True)
+    return Order(
+        settings=settings,
+        task=task,
+        context=RenderContext(identity=identity_of(context["ti"]), user_name=user),
+        policy=follow_policy(task, logs=_selection(operator.logs), deadline=carried.deadline),
+        quota=operator.quota,
+        on_kill_action=operator.on_kill_action,
+        reporter=reporter,
+        store=store,
+        veil=veil,
+    )
+
+
+def _resolved(
+    operator: SiflowTaskOperator, raw: dict[str, Any], settings: Settings, user: str
+) -> tuple[ResolvedTask, tuple[Problem, ...]]:
+    catalog = _catalog(operator, settings.catalog)
+    checked = check(raw, catalog=catalog, kind=operator.model.__name__, rendered=True)
+    errors = checked.errors
+    if checked.task is not None:
+        try:
+            return resolve(
+                checked.task, catalog, settings.defaults(timezone=_timezone(operator)), user=user
+            ), checked.warnings
+        except SpecError as error:
+            errors = error.problems
+    raise SpecError(errors, source=f"task {operator.task_id!r}")
+
+
+def _wrong_options(operator: SiflowTaskOperator) -> Iterator[Problem]:
+    for name, choices in _CHOICES.items():
+        value = getattr(operator, name)
+        if value not in choices:
+            yield Problem(name, f"{value!r} is none of {', '.join(choices)}")
+    if isinstance(operator.logs, str) and operator.logs not in _LOGS:
+        names = "or a list of replicas such as ['worker-1']"
+        yield Problem("logs", f"{operator.logs!r} is none of {', '.join(_LOGS)}, {names}")
+
+
+def _catalog(operator: SiflowTaskOperator, of_connection: str | dict[str, Any] | None) -> Catalog | None:
+    """Return the catalog: the operator's, else the connection's, else the one that `[siflow] catalog` names."""
+    if operator.catalog is None and of_connection is not None:
+        return load_catalog(of_connection)
+    path = operator.catalog or conf.get("siflow", "catalog", fallback="")
+    return load_catalog(Path(path)) if path else None
+
+
+def _raw_form(operator: SiflowTaskOperator, spec: Mapping[str, Any]) -> dict[str, Any]:
+    names = form_fields(operator.model)
+    own = {name: unfold(value) for name in names if (value := getattr(operator, name)) is not None}
+    return merge(operator.model.__name__, spec, own, weak=operator.weak_fields)
+
+
+def _rendered_form(operator: SiflowTaskOperator, context: Context) -> dict[str, Any]:
+    document = _spec_document(operator)
+    spec: Any = {}
+    if document is not None:
+        # a file's content is rendered here; a mapping's has been, like every template field
+        spec = operator.render_template(hide(document.data), context) if document.root is not None else document.data
+    return _raw_form(operator, unfold(spec))
+
+
+def _spec_document(operator: SiflowTaskOperator) -> Document | None:
+    spec = operator.spec
+    if spec is None:
+        return None
+    if isinstance(spec, (str, Path)):
+        dag = operator.get_dag()
+        return read_document(spec_path(spec, dag.fileloc if dag is not None else ""))
+    if isinstance(spec, BaseModel):
+        return Document(to_fields(spec))
+    return Document(spec)
+
+
+def _selection(logs: Any) -> Any:
+    return logs if isinstance(logs, str) else tuple(logs)
+
+
+def _timezone(operator: SiflowTaskOperator) -> str | None:
+    zone = operator.dag.timezone
+    name = str(getattr(zone, "key", None) or getattr(zone, "name", ""))
+    return name if name in available_timezones() else None

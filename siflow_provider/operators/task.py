@@ -1,0 +1,217 @@
+"""The operator behind every kind: validate, find or submit, publish, look once, defer; or, sync, follow to the end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from airflow.providers.common.compat.sdk import AirflowTaskTimeout
+from airflow.sdk import BaseOperator
+from pydantic import BaseModel
+
+from siflow_provider.core.attempts import Step
+from siflow_provider.core.outcome import OutcomeKind
+from siflow_provider.core.run import RunEnd
+from siflow_provider.errors import BackendError, RunFailed
+from siflow_provider.hooks.process import mask_now
+from siflow_provider.hooks.siflow import SiflowHook
+from siflow_provider.links import LINKS
+from siflow_provider.operators.arguments import KillAction, Logs, QuotaPolicy
+from siflow_provider.operators.bridge import Interrupt, run_blocking
+from siflow_provider.operators.form import form_fields, hide, hide_defaults, is_hidden_form, unfold
+from siflow_provider.operators.leg import advance, launch_and_look, run_to_end, stop_quietly
+from siflow_provider.operators.order import check_at_parse, order_of
+from siflow_provider.operators.outcome import airflow_errors, finish
+from siflow_provider.operators.partial import HidingPartial, hide_arguments
+from siflow_provider.spec.hidden import Hidden
+from siflow_provider.spec.task import PyTorchJob, RayJob
+from siflow_provider.triggers.reporter import TaskReporter
+from siflow_provider.triggers.run import Carried, RunEvent, RunTrigger, RunTriggerData
+from siflow_provider.triggers.store import Store, identity_of
+from siflow_provider.triggers.veil import Veil
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+    from pathlib import Path
+
+    import jinja2
+    from airflow.sdk import Context
+
+    from siflow_provider.operators.order import Order
+
+__all__ = ["OPTIONS", "SiflowTaskOperator"]
+
+OPTIONS = ("spec", "conn_id", "catalog", "deferrable", "logs", "on_kill_action", "quota")
+"""The keyword arguments that are no form fields."""
+OVERTIME_SECONDS = 20.0
+LAST_NET = timedelta(minutes=1)
+T = TypeVar("T")
+
+
+class SiflowTaskOperator(BaseOperator):
+    """What `PyTorchJobOperator` and `RayJobOperator` share; not for use by itself.
+
+    Attributes:
+        model: the form's model.
+        spec: a file, a mapping or a model with form fields; the operator's own keywords win over it, and it wins over
+            what only `default_args` gave. A relative path starts at the folder of the DAG file.
+        conn_id: the Airflow connection that says where runs go.
+        catalog: path of a catalog file; it wins over the connection's and over `[siflow] catalog`.
+        deferrable: wait in the triggerer and hold no worker slot meanwhile.
+        logs: whose lines the task log shows: `master` (a RayJob's submitter), `all`, `none`, or names of replicas.
+        on_kill_action: what a kill of the Airflow task does to the run: `stop` it, or `detach`: leave it.
+        quota: `require` fails a task that could never be admitted, `warn` says so, `ignore` doesn't ask.
+    """
+
+    model: ClassVar[type[PyTorchJob] | type[RayJob]]
+    template_ext: Sequence[str] = ()
+    template_fields_renderers: ClassVar[dict[str, str]] = {"command": "bash", "spec": "yaml"}
+    operator_extra_links = LINKS
+    ui_color = "#e8f0fe"
+
+    spec: str | Path | dict[str, Any] | PyTorchJob | RayJob | None
+    conn_id: str
+    catalog: str | None
+    deferrable: bool
+    logs: Logs
+    on_kill_action: KillAction
+    quota: QuotaPolicy
+    weak_fields: frozenset[str] = frozenset()
+    _given: frozenset[str]
+    _order: Order | None = None
+    _interrupt: Interrupt | None = None
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> SiflowTaskOperator:
+        """Remember which keywords were written at this very task, before Airflow adds those of `default_args`."""
+        made = super().__new__(cls)
+        object.__setattr__(made, "_given", frozenset(kwargs))
+        return made
+
+    @classmethod
+    def partial(cls, **kwargs: Any) -> HidingPartial:
+        """Fix arguments of a mapped task; hidden values in them stay out of the serialized DAG."""
+        made = super().partial(**hide_arguments(kwargs))
+        hide_defaults(made.kwargs["dag"], form_fields(cls.model))
+        return HidingPartial.of(made)
+
+    def render_template(
+        self,
+        content: Any,
+        context: Context,
+        jinja_env: jinja2.Environment | None = None,
+        seen_oids: set[int] | None = None,
+    ) -> Any:
+        """Render as every operator does, and models and hidden values too; a hidden value is masked at once."""
+        if isinstance(content, BaseModel):
+            content = unfold(content)
+        if is_hidden_form(content):
+            content = Hidden(content["value"])
+        if not isinstance(content, Hidden):
+            return super().render_template(content, context, jinja_env, seen_oids)
+        # a new object: the one in a mapped task's `partial` is shared by all of its instances
+        hidden = Hidden(super().render_template(content.value, context, jinja_env, seen_oids))
+        mask_now([hidden.reveal()])
+        return hidden
+
+    def _take(self, arguments: dict[str, Any], airflow: dict[str, Any]) -> None:
+        """Keep the arguments under their own names, as they are (hidden values wrapped), and check the form."""
+        defaults = airflow.get("default_args") or {}
+        names = form_fields(self.model)
+        for name in (*names, *OPTIONS):
+            setattr(self, name, hide(arguments[name]))
+        self.weak_fields = frozenset(
+            name for name in names if name in defaults and name not in self._given and arguments[name] is defaults[name]
+        )
+        hide_defaults(self.get_dag(), names)
+        if getattr(self, "_BaseOperator__from_mapped", False):
+            return  # made anew in the worker, which checks the rendered form
+        check_at_parse(self)
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Validate, refuse or submit, publish, look once; then defer, or follow the run to its end."""
+        deadline = None if self.execution_timeout is None else datetime.now(UTC) + self.execution_timeout
+        with airflow_errors():
+            order = self._order = order_of(self, context, Carried(prefix="", deadline=deadline))
+            if self.deferrable:
+                return self._settled(order, self._blocking(order, lambda: launch_and_look(order)), context)
+            return self._finished(self._blocking(order, lambda: run_to_end(order)), context)
+
+    def prepare_form(self, context: Context) -> None:
+        """Fill in what only a run can know; called before the form is validated. Decorated tasks ask their function."""
+
+    def resume(self, context: Context, event: dict[str, Any], **_: Any) -> dict[str, Any]:
+        """Go on after the trigger's event: with the result, or with the next attempt."""
+        with airflow_errors():
+            told = RunEvent.model_validate(event)
+            if told.outcome is None:
+                self._stop(context, "the run can't be followed any more")
+                raise BackendError(told.error)
+            if told.outcome.kind not in {OutcomeKind.RETRY, OutcomeKind.MOVE}:
+                return self._finished(RunEnd(told.outcome, told.carried.ledger.totals), context)
+            order = self._order = order_of(self, context, told.carried)
+            outcome, ledger = told.outcome, told.carried.ledger
+            step = self._blocking(order, lambda: advance(order, outcome, ledger))
+            part = told.carried.part + 1 if isinstance(step, Step) and step.ref == outcome.ref else 1
+            return self._settled(order, step, context, part=part)
+
+    def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
+        """Resume; when Airflow failed the deferral itself (its timeout, a dead trigger), end the run first."""
+        if next_method == "__fail__":
+            self._stop(context, "Airflow ended the wait for the run")
+        return super().resume_execution(next_method, next_kwargs, context)
+
+    def on_kill(self) -> None:
+        """End or leave the run when a worker is told to stop; called in a signal handler, with five seconds to live."""
+        order = self._order
+        if order is None:
+            return
+        if self._interrupt is not None:
+            self._interrupt()
+        stop_quietly(order.settings, order.context.identity, order.reporter, self.on_kill_action, "the task was killed")
+
+    def _blocking(self, order: Order, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Run the leg, within what is left of the whole try's `execution_timeout`."""
+        deadline = order.policy.deadline
+        left = None if deadline is None else max(0.0, (deadline - datetime.now(UTC)).total_seconds()) + OVERTIME_SECONDS
+        self._interrupt = Interrupt()
+        try:
+            # the follower knows the deadline itself and ends the run with its evidence: it gets the time to do so
+            return run_blocking(
+                make, timeout=left, late=AirflowTaskTimeout, overtime=OVERTIME_SECONDS, interrupt=self._interrupt
+            )
+        except (TimeoutError, AirflowTaskTimeout):
+            why = f"the try took longer than execution_timeout ({self.execution_timeout})"
+            stop_quietly(order.settings, order.context.identity, order.reporter, self.on_kill_action, why)
+            raise BackendError(f"timeout: {why}.", hint="Give it more time, or find out what it waits for.") from None
+
+    def _settled(self, order: Order, result: Step | RunEnd, context: Context, *, part: int = 1) -> dict[str, Any]:
+        if isinstance(result, RunEnd):
+            return self._finished(result, context)
+        deadline = order.policy.deadline
+        data = RunTriggerData(
+            conn_id=self.conn_id,
+            ref=result.ref,
+            policy=order.policy,
+            cursor=result.cursor,
+            carried=Carried(prefix=order.prefix, deadline=deadline, ledger=result.ledger, part=part),
+            on_kill_action=self.on_kill_action,
+            veil=order.veil,
+        )
+        # the follower ends the run at the deadline; Airflow's own clock only catches a triggerer that is gone for good
+        timeout = None if deadline is None else max(timedelta(), deadline - datetime.now(UTC)) + LAST_NET
+        self.defer(trigger=RunTrigger(**data.model_dump(mode="json")), method_name="resume", timeout=timeout)
+
+    def _finished(self, end: RunEnd, context: Context) -> dict[str, Any]:
+        try:
+            return finish(end)
+        except RunFailed as error:
+            if self.do_xcom_push:
+                context["ti"].xcom_push(key="return_value", value=error.summary)
+            raise
+
+    def _stop(self, context: Context, why: str) -> None:
+        """End or leave this try's run when nobody follows it any more."""
+        instance = context["ti"]
+        reporter = TaskReporter(self.log, Store(instance), veil=Veil())
+        stop_quietly(SiflowHook(self.conn_id).settings(), identity_of(instance), reporter, self.on_kill_action, why)

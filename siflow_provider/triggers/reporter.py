@@ -1,0 +1,76 @@
+"""What following a run tells the user: lines in the Airflow task log, checkpoints, alerts."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from siflow_provider.triggers.shown import SHOWN_KEY, Shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from siflow_provider.core.outcome import AlertRule
+    from siflow_provider.core.status import LogCursor, LogLine, Status
+    from siflow_provider.triggers.store import Store
+    from siflow_provider.triggers.veil import Veil
+
+__all__ = ["TaskReporter"]
+
+_CHECKPOINT_SECONDS = 30.0
+
+
+class TaskReporter:
+    """Writes to the Airflow task log; the same in a worker and in a trigger.
+
+    Args:
+        log: the task's or the trigger's own logger.
+        store: where checkpoints and what was alerted are kept.
+        veil: hides hidden values that a training prints.
+        shown: lines that the log holds already; as many are left out, per replica.
+        clock: seconds, only ever rising.
+    """
+
+    def __init__(
+        self,
+        log: Any,
+        store: Store,
+        *,
+        veil: Veil,
+        shown: Shown | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._log = log
+        self._store = store
+        self._veil = veil
+        self._run = shown.run if shown is not None else ""
+        self._skip = dict(shown.lines) if shown is not None else {}
+        self._count = dict(self._skip)
+        self._clock = clock
+        self._saved_at = clock()
+        self._saved = dict(self._skip)
+
+    def line(self, line: LogLine) -> None:
+        """Show one line behind its replica's name, unless an earlier follower of the same stretch showed it."""
+        if self._skip.get(line.replica, 0) > 0:
+            self._skip[line.replica] -= 1
+            return
+        self._log.info("[%s] %s", line.replica, self._veil.over(line.text))
+        self._count[line.replica] = self._count.get(line.replica, 0) + 1
+
+    def note(self, text: str, *, warning: bool = False) -> None:
+        """Show something about the run itself."""
+        write = self._log.warning if warning else self._log.info
+        write("%s", self._veil.over(text))
+
+    async def checkpoint(self, cursor: LogCursor) -> None:
+        """Keep how many lines were shown, now and then: for a triggerer that can't see this one's log files."""
+        if not self._run or self._count == self._saved or self._clock() - self._saved_at < _CHECKPOINT_SECONDS:
+            return
+        self._saved, self._saved_at = dict(self._count), self._clock()
+        await self._store.put(SHOWN_KEY, Shown(run=self._run, lines=self._saved).model_dump(mode="json"))
+
+    async def alert(self, rule: AlertRule, event: str, status: Status, text: str) -> None:
+        """Tell the rule's connections once per event and attempt, whatever restarts."""
+        if await self._store.claim_alert(rule, event, status.ref.attempt):
+            self.note(f"alert {event} to {', '.join(rule.connections)}: {text}")

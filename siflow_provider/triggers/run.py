@@ -1,0 +1,151 @@
+"""`RunTrigger`: follows one attempt of a run in the triggerer, and fires one event with its outcome."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal
+
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+from pydantic import BaseModel, ConfigDict
+
+from siflow_provider.backends import make_backend
+from siflow_provider.core.attempts import Ledger
+from siflow_provider.core.follow import follow
+from siflow_provider.core.outcome import FollowPolicy, Outcome
+from siflow_provider.core.status import JobRef, LogCursor
+from siflow_provider.errors import SiflowError
+from siflow_provider.hooks.siflow import DEFAULT_CONN_ID, SiflowHook
+from siflow_provider.triggers.killed import keep_running, stop_if_killed
+from siflow_provider.triggers.reporter import TaskReporter
+from siflow_provider.triggers.shown import SHOWN_KEY, Shown, keep_log, marker, read_shown, trigger_logs
+from siflow_provider.triggers.store import Store
+from siflow_provider.triggers.veil import Veil
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+__all__ = ["Carried", "RunEvent", "RunTrigger", "RunTriggerData"]
+
+CLASSPATH = "siflow_provider.triggers.run.RunTrigger"
+"""Stored with each deferred task: a new place needs an alias here for as long as tasks may be deferred."""
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Carried(_Frozen):
+    """What a try must remember from one worker leg to the next: templates render anew in each.
+
+    Attributes:
+        prefix: the job names' prefix, as the first leg rendered it.
+        deadline: when the whole try must be over.
+        ledger: what earlier attempts left behind.
+        part: number of this deferral for the same attempt; more than 1 after a `move` that found no room.
+    """
+
+    prefix: str
+    deadline: datetime | None = None
+    ledger: Ledger = Ledger()
+    part: int = 1
+
+
+class RunTriggerData(_Frozen):
+    """All that the trigger is given. Airflow stores it in clear: no form, no secret.
+
+    Attributes:
+        conn_id: where the backend's settings come from.
+        ref: the attempt to follow.
+        policy: what to follow it with.
+        cursor: where to read its logs on.
+        carried: handed back with the event.
+        on_kill_action: what a kill of the task does to the run.
+        veil: hides hidden values that the training prints.
+    """
+
+    conn_id: str = DEFAULT_CONN_ID
+    ref: JobRef
+    policy: FollowPolicy = FollowPolicy()
+    cursor: LogCursor = LogCursor()
+    carried: Carried
+    on_kill_action: Literal["stop", "detach"] = "stop"
+    veil: Veil = Veil()
+
+    @property
+    def stretch(self) -> str:
+        """The name under which this trigger's lines are counted."""
+        return self.ref.name + (f", part {self.carried.part}" if self.carried.part > 1 else "")
+
+
+class RunEvent(_Frozen):
+    """What the trigger tells the operator. Carries what the next leg needs: `dag.test()` keeps nothing else.
+
+    Attributes:
+        outcome: how following ended; None when it could not be followed.
+        error: why not, in words for the user.
+        carried: as the trigger was given it.
+    """
+
+    outcome: Outcome | None = None
+    error: str = ""
+    carried: Carried
+
+
+class RunTrigger(BaseTrigger):
+    """Follows one attempt; the run itself is untouched by whatever ends this trigger, unless a user killed the task."""
+
+    def __init__(self, **data: Any) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.data = RunTriggerData.model_validate(data)
+        self._fired = False
+        self._hook = SiflowHook(self.data.conn_id)
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Return what Airflow stores: class path and arguments, JSON types only."""
+        return CLASSPATH, self.data.model_dump(mode="json")
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Follow the attempt and fire once."""
+        try:
+            event = RunEvent(outcome=await self._follow(), carried=self.data.carried)
+        except SiflowError as error:
+            event = RunEvent(error=self.data.veil.over(str(error)), carried=self.data.carried)
+        self._fired = True
+        yield TriggerEvent(event.model_dump(mode="json"))  # type: ignore[no-untyped-call]
+
+    async def _follow(self) -> Outcome:
+        data, store = self.data, Store(self.task_instance)
+        settings = await self._hook.asettings()
+        shown = await self._shown(store)
+        reporter = TaskReporter(self.log, store, veil=data.veil, shown=shown)
+        reporter.note(marker(shown))
+        async with make_backend(settings) as backend:
+            policy = data.carried.ledger.applied(data.policy)
+            outcome = await follow(backend, data.ref, policy, reporter, cursor=data.cursor)
+        return data.veil.over_outcome(outcome)
+
+    async def _shown(self, store: Store) -> Shown:
+        files = await asyncio.to_thread(trigger_logs, self.task_instance)
+        shown = await asyncio.to_thread(read_shown, self.data.stretch, files)
+        return shown.merged(Shown.parse(await store.get(SHOWN_KEY)))
+
+    async def on_kill(self) -> None:
+        """Stop the run after a user's action on the task; called by Airflow 3.3 and later, with one second to live."""
+        await self._killed()
+
+    async def cleanup(self) -> None:
+        """Keep the log of this stretch. Stops nothing but where Airflow has no `on_kill` and a user killed the task."""
+        if not hasattr(BaseTrigger, "on_kill"):
+            await self._killed()
+        await asyncio.to_thread(lambda: keep_log(trigger_logs(self.task_instance), self.data.stretch))
+
+    async def _killed(self) -> None:
+        # after its own event the task leaves `deferred` as well, and Airflow may call here: the run is none of its
+        if self._fired or self.task_instance is None:
+            return
+        # a strong reference and a shield: Airflow cancels this call after a second, and the first look-up alone may
+        # take longer (source: Airflow 3.3.2 `airflow/jobs/triggerer_job_runner.py`, the cancel set is sent each second)
+        await asyncio.shield(
+            keep_running(stop_if_killed(self.data.ref, self.task_instance, self._hook, self.log, self.data))
+        )

@@ -1,0 +1,97 @@
+"""What is kept per try beside the log: XComs of the task instance, written from a worker or a trigger alike."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import zlib
+from typing import TYPE_CHECKING, Any
+
+from siflow_provider.core.identity import Identity
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from siflow_provider.core.outcome import AlertRule
+
+
+__all__ = ["Store", "identity_of"]
+
+_log = logging.getLogger(__name__)
+_ALERTS_KEY = "siflow_alerts"
+
+
+def identity_of(instance: Any, *, try_number: int | None = None) -> Identity:
+    """Return the identity of a task instance's run, as a worker and a triggerer know the instance."""
+    index = instance.map_index
+    return Identity(
+        dag_id=instance.dag_id,
+        task_id=instance.task_id,
+        run_id=instance.run_id,
+        map_index=-1 if index is None else index,
+        try_number=instance.try_number if try_number is None else try_number,
+    )
+
+
+class Store:
+    """The XComs of one task instance. Airflow empties them at the start of each try and not when a try resumes.
+
+    Airflow's calls block, and are refused on an event loop that has another one in flight: they run in a thread.
+    What can't be kept is noted for admins and never fails a run.
+    """
+
+    def __init__(self, instance: Any) -> None:
+        self._key = identity_of(instance)
+        self._told: set[str] | None = None
+        self._lock = asyncio.Lock()
+
+    async def put(self, key: str, value: Any) -> bool:
+        """Keep a JSON value; say whether it was kept."""
+        return await self.put_all({key: value})
+
+    async def put_all(self, values: Mapping[str, Any]) -> bool:
+        """Keep several JSON values; say whether all were kept."""
+        try:
+            await asyncio.to_thread(self._put, values)
+        except Exception as error:
+            _log.warning("could not keep %s of %s: %s", ", ".join(values), self._key.task_id, error)
+            return False
+        return True
+
+    async def get(self, key: str) -> Any:
+        """Return a kept value; None when there is none."""
+        try:
+            return await asyncio.to_thread(self._get, key)
+        except Exception as error:
+            _log.warning("could not read %s of %s: %s", key, self._key.task_id, error)
+            return None
+
+    async def claim_alert(self, rule: AlertRule, event: str, attempt: int) -> bool:
+        """Say whether a message is still to be sent; only one caller of a try hears yes, whatever restarts.
+
+        It is kept before it is sent: a crash in between costs one message, and never sends one twice.
+        """
+        key = f"{attempt}:{event}:{zlib.crc32(rule.model_dump_json().encode())}"
+        async with self._lock:
+            if self._told is None:
+                self._told = set(await self.get(_ALERTS_KEY) or ())
+            if key in self._told:
+                return False
+            self._told.add(key)
+            await self.put(_ALERTS_KEY, sorted(self._told))
+            return True
+
+    def _put(self, values: Mapping[str, Any]) -> None:
+        from airflow.sdk.execution_time.xcom import XCom
+
+        for key, value in values.items():
+            XCom.set(key=key, value=value, **self._where())
+
+    def _get(self, key: str) -> Any:
+        from airflow.sdk.execution_time.xcom import XCom
+
+        return XCom.get_one(key=key, **self._where())
+
+    def _where(self) -> dict[str, Any]:
+        key = self._key
+        return {"dag_id": key.dag_id, "task_id": key.task_id, "run_id": key.run_id, "map_index": key.map_index}
