@@ -35,24 +35,23 @@ def is_queued(task: ResolvedTask, context: RenderContext) -> bool:
 
 def job_metadata(task: ResolvedTask, context: RenderContext, name: str) -> dict[str, Any]:
     """Return the job object's metadata; the queue's labels stand here and on no pod, so that it queues as one."""
-    metadata = object_metadata(task, context, name)
+    labels, annotations = _marks(task, context)
     if is_queued(task, context):
-        metadata["labels"][QUEUE_NAME] = task.flavors[0].queue
+        labels[QUEUE_NAME] = str(task.flavors[0].queue)
         if task.priority_class is not None:
-            metadata["labels"][PRIORITY_CLASS] = task.priority_class
+            labels[PRIORITY_CLASS] = task.priority_class
         if isinstance(task.task, RayJob) and task.task.ray.autoscaling is not None:
-            metadata["annotations"][ELASTIC_JOB] = "true"
+            annotations[ELASTIC_JOB] = "true"
     note = clean_up_note(task, context)
     if note is not None:
-        metadata["annotations"][ANNOTATION_CLEAN_UP] = note
-    return metadata
+        annotations[ANNOTATION_CLEAN_UP] = note
+    return {**_place(task, name), "labels": labels, "annotations": annotations}
 
 
 def object_metadata(task: ResolvedTask, context: RenderContext, name: str) -> dict[str, Any]:
-    """Return the metadata of any object of the run; without a namespace, the connection's is used at submit."""
-    labels, annotations = _marks(task, context)
-    place = {"name": name} if task.namespace is None else {"name": name, "namespace": task.namespace}
-    return {**place, "labels": labels, "annotations": annotations}
+    """Return the metadata of what belongs to the job: whose it is, and nothing that a controller could act upon."""
+    labels = {LABEL_MANAGED_BY: MANAGED_BY, **context.identity.labels()}
+    return {**_place(task, name), "labels": labels, "annotations": context.identity.annotations()}
 
 
 def pod_metadata(task: ResolvedTask, context: RenderContext, role: str) -> dict[str, Any]:
@@ -71,6 +70,11 @@ def pod_metadata(task: ResolvedTask, context: RenderContext, role: str) -> dict[
 def run_selector(context: RenderContext) -> dict[str, str]:
     """Return the labels that select this attempt's pods and no others."""
     return context.identity.labels()
+
+
+def _place(task: ResolvedTask, name: str) -> dict[str, str]:
+    """Return name and namespace; without a namespace, who submits takes the connection's."""
+    return {"name": name} if task.namespace is None else {"name": name, "namespace": task.namespace}
 
 
 def _marks(task: ResolvedTask, context: RenderContext) -> tuple[dict[str, str], dict[str, str]]:

@@ -20,6 +20,7 @@ __all__ = ["render_scripts"]
 _HEAD = f"""\
 # Runs the task's command, keeps its exit code, then prints what it wrote to ${RESULTS_ENV}.
 IFS= read -r -d '' command < {SCRIPTS_DIR}/command
+[ -n "$command" ] || {{ printf 'siflow: {SCRIPTS_DIR}/command is not there\\n' >&2; exit 1; }}
 
 report() {{
   local LC_ALL=C text=
@@ -127,10 +128,13 @@ answers() {{
 }}
 
 wait_for_hosts() {{
-  local host
+  local host tries
   while read -r host; do
-    while ! answers "$host"; do
-      [ "$SECONDS" -lt 600 ] || fail "$host does not answer after 600 s."
+    tries=0
+    # without an end: pulling its image may take long, and how long a start may take is the form's start_timeout
+    until answers "$host"; do
+      tries=$((tries + 1))
+      [ $((tries % 60)) != 0 ] || printf 'siflow: ssh: waiting for %s\\n' "$host" >&2
       sleep 1
     done
   done < /root/hostfile.hostname

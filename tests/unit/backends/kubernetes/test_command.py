@@ -111,6 +111,13 @@ def test_shell_text_is_run_by_bash_as_it_stands(form: Callable[..., object], box
 
 
 @pytest.mark.parametrize("form", FORMS)
+def test_pod_without_its_command_does_not_pass_for_a_success(form: Callable[..., object], box: Path) -> None:
+    code, out, err = finished(form, "", box)
+    assert (code, out) == (1, b"")
+    assert b"command is not there" in err
+
+
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("code", [0, 1, 2, 42, 127, 255])
 def test_exit_code_is_the_commands_own(form: Callable[..., object], code: int, box: Path) -> None:
     assert finished(form, f"exit {code}", box)[0] == code

@@ -97,6 +97,13 @@ def test_every_object_lies_in_the_groups_namespace() -> None:
     assert all("namespace" not in item["metadata"] for item in rendered(pytorch()).documents)
 
 
+def test_what_belongs_to_the_job_says_whose_it_is_and_nothing_else() -> None:
+    form = pytorch(labels={"team": "nlp"}, kubernetes=KubernetesOptions(annotations={"example.com/net": "rdma"}))
+    metadata = document(rendered(form), "ConfigMap")["metadata"]
+    assert set(metadata["labels"]) == {"app.kubernetes.io/managed-by", *IDENTITY.labels()}
+    assert metadata["annotations"] == IDENTITY.annotations()
+
+
 def test_annotations_of_the_author_are_on_the_job_and_all_pods() -> None:
     options = KubernetesOptions(annotations={"example.com/net": "rdma"})
     manifest = rendered(pytorch(kubernetes=options, workers=1))

@@ -1,0 +1,52 @@
+"""The forms whose manifests are kept, and how a manifest is written down."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from siflow_provider.backends.kubernetes.rendering import render
+from siflow_provider.core.identity import Identity
+from siflow_provider.core.protocol import Manifest, RenderContext
+from siflow_provider.spec.catalog import load_catalog
+from siflow_provider.spec.load import load
+from siflow_provider.spec.resolve import resolve
+
+GOLDEN = Path(__file__).parent
+SPECS = GOLDEN.parents[1] / "example_dags" / "specs"
+CATALOG = SPECS / "catalog.yaml"
+FORMS = sorted([*(path for path in SPECS.glob("*.yaml") if path != CATALOG), *(GOLDEN / "forms").glob("*.yaml")])
+WITHOUT_CATALOG = {"minimal-pytorch", "minimal-ray", "templates"}
+CONTEXT = RenderContext(identity=Identity(dag_id="dag", task_id="task", run_id="run"), user_name="user")
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes scripts as literal blocks, so that a difference can be read."""
+
+
+def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", str(value), style="|" if "\n" in value else None)
+
+
+_Dumper.add_representer(str, _text)
+_Dumper.add_multi_representer(str, _text)
+
+
+def rendered(form: Path) -> Manifest:
+    """Render one form as for a cluster with a queue, templates left as they are."""
+    catalog = None if form.stem in WITHOUT_CATALOG else load_catalog(CATALOG)
+    return render(resolve(load(form, catalog=catalog, templates=True), catalog, user="user"), CONTEXT)
+
+
+def written(manifest: Manifest) -> str:
+    """Return the manifest as the golden file holds it."""
+    documents: list[Mapping[str, Any]] = [dict(document) for document in manifest.documents]
+    return yaml.dump_all(documents, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+
+
+def golden(form: Path) -> Path:
+    """Return where the form's manifest is kept."""
+    return GOLDEN / f"{form.stem}.yaml"

@@ -1,0 +1,21 @@
+"""Write the golden manifests anew: `scripts/golden`. The difference is for a person to read."""
+
+from __future__ import annotations
+
+import sys
+
+from tests.golden.manifests import FORMS, GOLDEN, golden, rendered, written
+
+
+def main() -> None:
+    """Write one file per form, and remove those that no form has any more."""
+    kept = {golden(form) for form in FORMS}
+    for stale in set(GOLDEN.glob("*.yaml")) - kept:
+        stale.unlink()
+    for form in FORMS:
+        golden(form).write_text(written(rendered(form)), encoding="utf-8")
+        sys.stdout.write(f"{golden(form).name}\n")
+
+
+if __name__ == "__main__":
+    main()
