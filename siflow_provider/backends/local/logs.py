@@ -34,17 +34,19 @@ class LogFile:
 
     def read(self, *, ended: bool) -> list[LogLine]:
         """Return the next lines, [] when there are none now; with `ended` also a last line without its line end."""
-        try:
-            with self.path.open("rb") as file:
-                file.seek(self.offset + len(self._rest))
-                chunk = file.read(_READ_BYTES)
-        except FileNotFoundError:
-            return []
-        self._rest += chunk
-        lines = []
-        while (piece := self._cut(last=ended and not chunk)) is not None:
-            lines.append(piece)
-        return lines
+        while True:
+            try:
+                with self.path.open("rb") as file:
+                    file.seek(self.offset + len(self._rest))
+                    chunk = file.read(_READ_BYTES)
+            except FileNotFoundError:
+                return []
+            self._rest += chunk
+            lines = []
+            while (piece := self._cut(last=ended and not chunk)) is not None:
+                lines.append(piece)
+            if lines or not chunk:
+                return lines
 
     def _cut(self, *, last: bool) -> LogLine | None:
         """Take one line, or one piece of a long one, from what was read."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -91,7 +92,7 @@ async def test_start_timeout_tells_the_last_scheduling_trouble() -> None:
 
 
 async def test_start_timeout_never_counts_the_queue_and_spares_a_run_that_started() -> None:
-    steps = [
+    steps: list[tuple[float, dict[str, Any]]] = [
         (0.0, {"phase": Phase.QUEUED}),
         (3600.0, {"phase": Phase.STARTING, "admitted_at": moment(3600)}),
         (3625.0, {"phase": Phase.RUNNING, "admitted_at": moment(3600), "running_at": moment(3625)}),
@@ -104,7 +105,7 @@ async def test_start_timeout_never_counts_the_queue_and_spares_a_run_that_starte
 
 
 async def test_a_requeue_starts_the_start_clock_anew() -> None:
-    steps = [
+    steps: list[tuple[float, dict[str, Any]]] = [
         (0.0, {"phase": Phase.STARTING, "admitted_at": moment(0)}),
         (20.0, {"phase": Phase.QUEUED, "admitted_at": moment(0)}),
         (500.0, {"phase": Phase.STARTING, "admitted_at": moment(500)}),

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from siflow_provider.core.launch import launch
+from siflow_provider.core.protocol import TrainingBackend
+from siflow_provider.core.status import Phase
+from siflow_provider.errors import NameTaken
+from tests.contract.life import Told, context, end, mine, read, start, texts, until_phase
+from tests.contract.world import World
+
+SLEEP = "sleep 600"
+
+
+async def test_submit_twice_is_one_run(world: World, backend: TrainingBackend) -> None:
+    manifest = backend.render(world.task(SLEEP), context(mine()))
+    first = await backend.submit(manifest)
+    second = await backend.submit(manifest)
+    assert first == second
+    assert [status.ref for status in await backend.runs()] == [first]
+
+
+async def test_submits_at_once_from_several_processes_are_one_run(world: World, backend: TrainingBackend) -> None:
+    manifest = backend.render(world.task(SLEEP), context(mine()))
+    async with world.backend() as other:
+        refs = await asyncio.gather(*(each.submit(manifest) for each in [backend, other] * 4))
+    assert len(set(map(str, refs))) == 1
+    assert [status.ref for status in await backend.runs()] == [refs[0]]
+
+
+async def test_submit_of_an_ended_run_starts_nothing_new(world: World, backend: TrainingBackend) -> None:
+    manifest = backend.render(world.task("echo once"), context(mine()))
+    ref = await backend.submit(manifest)
+    await end(backend, ref)
+    assert await backend.submit(manifest) == ref
+    assert texts(await read(backend, ref), "master-0") == ["once"]
+
+
+async def test_a_run_is_found_after_a_restart(world: World, backend: TrainingBackend) -> None:
+    identity = mine()
+    ref = await start(backend, world.task(SLEEP), identity)
+    async with world.backend() as later:
+        assert await later.find(identity) == ref
+        assert await later.find_latest(identity) == ref
+        assert (await later.status(ref)).phase in {Phase.QUEUED, Phase.STARTING, Phase.RUNNING}
+
+
+async def test_nothing_is_found_for_another_try_attempt_or_task(world: World, backend: TrainingBackend) -> None:
+    identity = mine()
+    await start(backend, world.task(SLEEP), identity)
+    others = [
+        identity.model_copy(update={"try_number": 2}),
+        identity.model_copy(update={"map_index": 0}),
+        identity.model_copy(update={"task_id": "Train"}),
+    ]
+    for other in others:
+        assert await backend.find(other) is None
+        assert await backend.find_latest(other) is None
+    assert await backend.find(identity.for_attempt(2)) is None
+
+
+async def test_the_newest_attempt_is_found_whatever_attempt_is_asked_for(
+    world: World, backend: TrainingBackend
+) -> None:
+    identity = mine()
+    first = await start(backend, world.task("true"), identity)
+    await end(backend, first)
+    second = await start(backend, world.task("true"), identity.for_attempt(2))
+    assert (first.attempt, second.attempt) == (1, 2)
+    assert first.task_uuid == second.task_uuid
+    assert first.name != second.name
+    assert await backend.find_latest(identity) == second
+    assert await backend.find(identity) == first
+
+
+async def test_two_tries_are_two_runs(world: World, backend: TrainingBackend) -> None:
+    identity = mine()
+    refs = [await start(backend, world.task(SLEEP), identity.model_copy(update={"try_number": n})) for n in (1, 2)]
+    assert refs[0].uid != refs[1].uid
+    assert refs[0].name != refs[1].name
+
+
+async def test_a_name_of_somebody_else_is_refused(world: World, backend: TrainingBackend) -> None:
+    taken = await start(backend, world.task(SLEEP), mine())
+    manifest = replace(backend.render(world.task(SLEEP), context(mine())), name=taken.name)
+    with pytest.raises(NameTaken, match=taken.name):
+        await backend.submit(manifest)
+    assert [status.ref for status in await backend.runs()] == [taken]
+
+
+async def test_what_is_shown_is_what_is_sent(world: World, backend: TrainingBackend) -> None:
+    task, whose = world.task(SLEEP, env={"A": "1"}), context(mine())
+    manifest = backend.render(task, whose)
+    assert manifest == backend.render(task, whose)
+    assert manifest.name == (await backend.submit(manifest)).name
+    async with world.backend() as other:
+        assert repr(other.render(task, whose).documents) == repr(manifest.documents)
+
+
+async def test_a_run_outlives_the_process_that_started_it(world: World) -> None:
+    async with world.backend() as first:
+        ref = await start(first, world.task("sleep 1; echo done"))
+        await until_phase(first, ref, Phase.RUNNING)
+    async with world.backend() as second:
+        assert (await end(second, ref)).phase is Phase.SUCCEEDED
+        assert texts(await read(second, ref), "master-0") == ["done"]
+
+
+async def test_a_launch_after_a_crash_adopts_the_run_and_says_so(world: World, backend: TrainingBackend) -> None:
+    identity, told = mine(), Told()
+    ref = await start(backend, world.task(SLEEP, size="whole"), identity)
+    await until_phase(backend, ref, Phase.RUNNING)
+    # the whole machine is taken by this very run: asking for quota before looking for it would be wrong
+    launched = await launch(
+        backend, world.task(SLEEP, size="impossible"), context(identity), quota="require", reporter=told
+    )
+    assert (launched.ref, launched.adopted) == (ref, True)
+    assert [note for note in told.notes if "adopted" in note]
+
+
+async def test_a_new_launch_is_no_adoption(world: World, backend: TrainingBackend) -> None:
+    told = Told()
+    launched = await launch(backend, world.task(SLEEP), context(mine()), quota="require", reporter=told)
+    assert not launched.adopted
+    assert [note for note in told.notes if launched.ref.name in note]
