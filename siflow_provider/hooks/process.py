@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from airflow.sdk import Connection
 
-__all__ = ["mask", "mask_now", "name_process", "read_connection"]
+__all__ = ["mask", "mask_now", "name_process", "read_connection", "redacted"]
 
 _TELLING = 8
 """From this length on, a line of a longer secret is masked by itself."""
@@ -80,3 +80,10 @@ def _telling_lines(secret: str) -> list[str]:
     """Return the lines of a secret that are worth masking: `}` or `---` would spoil a whole log."""
     lines = [line.strip() for line in secret.splitlines()]
     return [line for line in lines if len(line) >= _TELLING and any(map(str.isalnum, line))] if len(lines) > 1 else []
+
+
+def redacted(text: str) -> str:
+    """Return the text with every secret masked that Airflow knows of in this process."""
+    from airflow.sdk.log import redact  # type: ignore[attr-defined]  # a re-export in every version from 3.1 on
+
+    return str(redact(text))

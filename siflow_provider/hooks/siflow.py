@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.providers.common.compat.sdk import AirflowNotFoundException, conf
 from airflow.sdk import BaseHook
@@ -11,13 +12,18 @@ from airflow.sdk import BaseHook
 from siflow_provider.backends.settings import Settings
 from siflow_provider.errors import UsageError
 from siflow_provider.hooks.process import mask, mask_now, name_process, read_connection
+from siflow_provider.spec.catalog import Catalog, load_catalog
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from airflow.sdk import Connection
 
-__all__ = ["DEFAULT_CONN_ID", "SiflowHook"]
+__all__ = ["DEFAULT_CONN_ID", "SiflowHook", "find_catalog"]
 
 DEFAULT_CONN_ID = "siflow_default"
+CatalogSource = Path | str | dict[str, Any]
+"""A catalog file, its text, or its content."""
 
 _log = logging.getLogger(__name__)
 _told: set[str] = set()
@@ -75,6 +81,15 @@ class SiflowHook(BaseHook):
             self._settings = found
         return self._settings
 
+    def catalog(self, override: CatalogSource | None = None) -> Catalog | None:
+        """Return the catalog: `override`, else the connection's, else the one of `[siflow] catalog`. Blocks.
+
+        Raises:
+            UsageError: the connection can't be used.
+            SpecError: the catalog is wrong; every problem of it at once.
+        """
+        return find_catalog(override, lambda: self.settings().catalog)
+
     def _parsed(self, connection: Connection) -> Settings:
         try:
             return Settings.from_connection(
@@ -102,6 +117,19 @@ class SiflowHook(BaseHook):
             _told.add(self.siflow_conn_id)
             _log.info("no connection %r: runs use this machine (backend local)", self.siflow_conn_id)
         return Settings(backend="local")
+
+
+def find_catalog(override: CatalogSource | None, of_connection: Callable[[], CatalogSource | None]) -> Catalog | None:
+    """Return the catalog that counts; None when nobody names one. The connection is asked only when it has to be.
+
+    Raises:
+        SpecError: the catalog is wrong; every problem of it at once.
+    """
+    source = override if override is not None else of_connection()
+    path = conf.get("siflow", "catalog", fallback="") if source is None else ""
+    if path:
+        source = Path(path)
+    return load_catalog(source) if source is not None else None
 
 
 def _local_allowed() -> bool:

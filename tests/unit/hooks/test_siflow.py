@@ -31,10 +31,10 @@ async def test_the_event_loop_gets_the_same_settings(connection: str) -> None:
 
 
 def test_the_password_is_masked_in_logs_from_then_on(connection: str) -> None:
-    from airflow.sdk._shared.secrets_masker import redact
+    from siflow_provider.hooks.process import redacted
 
     SiflowHook(connection).settings()
-    assert redact(f"line with {CANARY}") == "line with ***"
+    assert redacted(f"line with {CANARY}") == "line with ***"
 
 
 def test_without_a_default_connection_this_machine_is_used() -> None:
