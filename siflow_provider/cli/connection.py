@@ -1,0 +1,61 @@
+"""Which backend a command talks to: `--conn` as a URI, JSON or an Airflow connection id."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+
+from siflow_provider.backends.settings import Settings, parse_connection
+from siflow_provider.errors import UsageError
+
+__all__ = ["DEFAULT_CONNECTION", "CatalogOption", "ConnOption", "JsonOption", "settings_of"]
+
+DEFAULT_CONNECTION = "siflow_default"
+
+ConnOption = Annotated[str, typer.Option("--conn", help="Connection: a URI, JSON or an Airflow connection id.")]
+CatalogOption = Annotated[str | None, typer.Option("--catalog", help="Catalog file; wins over the connection's.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def settings_of(conn: str) -> Settings:
+    """Return the settings behind `--conn`.
+
+    A URI or JSON is read as it stands; an id is looked for in `AIRFLOW_CONN_<ID>`, then (which loads Airflow) in
+    Airflow's own store. The default id, found nowhere, means the embedded backend.
+
+    Raises:
+        UsageError: no such connection, or its content is wrong.
+    """
+    text = conn.strip()
+    if text.startswith("{") or "://" in text:
+        return parse_connection(text)
+    from_environment = os.environ.get(f"AIRFLOW_CONN_{text.upper()}")
+    if from_environment:
+        return parse_connection(from_environment)
+    if text == DEFAULT_CONNECTION and not _has_airflow_home():
+        return Settings()
+    return _stored(text)
+
+
+def _has_airflow_home() -> bool:
+    """Say whether this machine has an Airflow configuration, so that its store is worth the time to load it."""
+    home = os.environ.get("AIRFLOW_HOME")
+    return home is not None and os.path.exists(os.path.join(home, "airflow.cfg"))  # noqa: PTH110, PTH118 - no Path import on the fast path
+
+
+def _stored(conn_id: str) -> Settings:
+    from importlib import import_module
+
+    try:
+        hook = import_module("siflow_provider.hooks.siflow").SiflowHook(conn_id)
+        settings = hook.settings()
+    except ImportError as error:
+        raise UsageError(
+            f"connection {conn_id!r} is not in the environment, and Airflow can't be loaded to look for it.",
+            hint=f"Set AIRFLOW_CONN_{conn_id.upper()} to a URI or JSON.",
+        ) from error
+    if not isinstance(settings, Settings):
+        raise UsageError(f"connection {conn_id!r} gave no settings.")
+    return settings

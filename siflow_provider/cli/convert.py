@@ -1,0 +1,123 @@
+"""`export` and `import`: a task form as YAML or as a DAG file, and the forms of a DAG file as YAML."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from siflow_provider.cli.forms import FileArgument
+from siflow_provider.errors import UsageError
+
+__all__ = ["dag_source", "export", "import_"]
+
+TASK_ID = "train"
+OPERATORS = {"PyTorchJob": "PyTorchJobOperator", "RayJob": "RayJobOperator"}
+
+
+def export(
+    file: FileArgument,
+    dag: Annotated[bool, typer.Option("--dag", help="Write a DAG file instead of YAML.")] = False,
+    dag_id: Annotated[str | None, typer.Option("--dag-id", help="Default: the form's name prefix or file name.")] = None,
+) -> None:
+    """Print a form as tidy YAML, or as a DAG file with one operator. Hidden values are left to a template."""
+    from siflow_provider.spec.dump import dump, to_data
+    from siflow_provider.spec.load import load
+
+    task = load(file, templates=True)
+    if not dag:
+        sys.stdout.write(dump(task))
+        return
+    name = dag_id or getattr(task, "name_prefix", None) or file.stem
+    sys.stdout.write(dag_source(str(name), to_data(task)))
+
+
+def dag_source(dag_id: str, data: dict[str, Any]) -> str:
+    """Return the text of a DAG file that runs the form; a hidden value becomes a look-up of an Airflow Variable.
+
+    Args:
+        dag_id: the DAG's id.
+        data: the form as plain data, hidden values masked.
+
+    Example:
+        >>> print(dag_source("d", {"kind": "PyTorchJob", "image": "a:1", "command": "true"}))  # doctest: +ELLIPSIS
+        \"\"\"Runs the training task `d`...
+    """
+    form = dict(data)
+    operator = OPERATORS[form.pop("kind")]
+    form["env"] = {name: _environment(name, value) for name, value in form.get("env", {}).items()}
+    if not form["env"]:
+        del form["env"]
+    arguments = "".join(f"        {key}={_literal(value, 8)},\n" for key, value in form.items())
+    return (
+        f'"""Runs the training task `{dag_id}`; made by `siflow-provider export --dag`."""\n\n'
+        "from __future__ import annotations\n\n"
+        "from airflow.sdk import DAG\n"
+        f"from siflow_provider.operators import {operator}\n\n"
+        f"with DAG(dag_id={dag_id!r}, schedule=None, catchup=False):\n"
+        f"    {operator}(\n"
+        f"        task_id={TASK_ID!r},\n"
+        f"{arguments}"
+        "    )\n"
+    )
+
+
+def _environment(name: str, value: Any) -> Any:
+    if isinstance(value, dict) and value.get("hidden") and value.get("value") == "***":
+        return {"value": f"{{{{ var.value.{name.lower()} }}}}", "hidden": True}
+    return value
+
+
+def _literal(value: Any, indent: int) -> str:
+    """Return Python source for plain data, long texts and collections over several lines."""
+    pad = " " * (indent + 4)
+    if isinstance(value, dict) and len(repr(value)) > 60:
+        items = "".join(f"{pad}{key!r}: {_literal(item, indent + 4)},\n" for key, item in value.items())
+        return "{\n" + items + " " * indent + "}"
+    if isinstance(value, list | tuple) and len(repr(value)) > 60:
+        items = "".join(f"{pad}{_literal(item, indent + 4)},\n" for item in value)
+        return "[\n" + items + " " * indent + "]"
+    if isinstance(value, str) and "\n" in value:
+        lines = "".join(f"{pad}{line!r}\n" for line in value.splitlines(keepends=True))
+        return "(\n" + lines + " " * indent + ")"
+    return repr(str(value)) if isinstance(value, str) else repr(value)
+
+
+def import_(
+    file: Annotated[Path, typer.Argument(help="A DAG file (.py).", metavar="FILE")],
+    task: Annotated[str | None, typer.Option("--task", help="Only this task id.")] = None,
+) -> None:
+    """Print the forms of a DAG file's training operators as YAML documents. Loads Airflow; hidden values are masked."""
+    if file.suffix != ".py":
+        raise UsageError(f"{file} is no DAG file.", hint="Give a Python file with a DAG in it.")
+    if not file.is_file():
+        raise UsageError(f"{file} does not exist.")
+    forms = {name: form for name, form in _forms(file).items() if task in (None, name)}
+    if not forms:
+        raise UsageError(
+            f"{file} has no training operator{f' with task id {task!r}' if task else ''}.",
+            hint="PyTorchJobOperator and RayJobOperator are looked for.",
+        )
+    for name, form in forms.items():
+        sys.stdout.write(f"---\n# task {name}\n{form}")
+
+
+def _forms(file: Path) -> dict[str, str]:
+    import runpy
+
+    from airflow.sdk import DAG
+
+    from siflow_provider.operators import PyTorchJobOperator, RayJobOperator
+    from siflow_provider.spec.dump import dump
+    from siflow_provider.spec.load import load
+
+    names = runpy.run_path(str(file))
+    dags = [value for value in names.values() if isinstance(value, DAG)]
+    return {
+        task.task_id: dump(load(task.form(), kind=task.kind, templates=True))
+        for dag in dags
+        for task in dag.tasks
+        if isinstance(task, PyTorchJobOperator | RayJobOperator)
+    }

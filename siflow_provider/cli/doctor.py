@@ -1,0 +1,111 @@
+"""`doctor`: what works here and what does not, each with its mend."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from siflow_provider.cli.connection import DEFAULT_CONNECTION, CatalogOption, ConnOption, JsonOption, settings_of
+from siflow_provider.cli.output import print_json, print_table
+from siflow_provider.errors import SiflowError
+
+if TYPE_CHECKING:
+    from siflow_provider.backends.settings import Settings
+
+__all__ = ["Finding", "doctor"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at: `ok`, what was found, and what to do when it is not ok.
+
+    `needed` is False for what only some tasks use: it never makes the command fail.
+    """
+
+    name: str
+    ok: bool
+    found: str
+    mend: str = ""
+    needed: bool = True
+
+
+def doctor(conn: ConnOption = DEFAULT_CONNECTION, catalog: CatalogOption = None, json: JsonOption = False) -> None:
+    """Check the connection, the backend, the catalog and the optional packages. Exit code 1 when something is broken."""
+    findings = list(_examine(conn, catalog))
+    if json:
+        print_json([asdict(finding) for finding in findings])
+    else:
+        print_table(
+            ("", "what", "found", "mend"),
+            [
+                ("ok" if one.ok else "broken" if one.needed else "absent", one.name, one.found, "" if one.ok else one.mend)
+                for one in findings
+            ],
+        )
+    if any(not finding.ok and finding.needed for finding in findings):
+        raise typer.Exit(1)
+
+
+def _examine(conn: str, catalog: str | None) -> Iterator[Finding]:
+    yield _package("apache-airflow", "install Airflow 3.1 or later beside this package")
+    try:
+        settings = settings_of(conn)
+    except SiflowError as error:
+        yield Finding("connection", False, error.message, error.hint)
+        return
+    yield Finding("connection", True, f"backend {settings.backend}")
+    yield _catalog(settings, catalog)
+    yield asyncio.run(_backend(settings))
+    if settings.backend == "local":
+        yield from _local()
+
+
+def _package(name: str, mend: str, *, needed: bool = True) -> Finding:
+    try:
+        return Finding(name, True, version(name), needed=needed)
+    except PackageNotFoundError:
+        return Finding(name, False, "not installed", mend, needed)
+
+
+def _catalog(settings: Settings, option: str | None) -> Finding:
+    from siflow_provider.spec.catalog import load_catalog
+
+    source = option or settings.catalog
+    if source is None:
+        return Finding("catalog", True, "none: image URLs, pvc:NAME volumes and in-place instances only")
+    try:
+        load_catalog(Path(source) if isinstance(source, str) else source)
+    except SiflowError as error:
+        return Finding("catalog", False, str(error), "siflow-provider catalog check FILE shows each problem")
+    return Finding("catalog", True, source if isinstance(source, str) else "in the connection")
+
+
+async def _backend(settings: Settings) -> Finding:
+    from siflow_provider.backends import make_backend
+
+    try:
+        async with make_backend(settings) as backend:
+            count = len(await backend.runs())
+    except SiflowError as error:
+        return Finding(f"backend {settings.backend}", False, error.message, error.hint)
+    except OSError as error:
+        return Finding(f"backend {settings.backend}", False, str(error), "make the state folder writable for this user")
+    return Finding(f"backend {settings.backend}", True, f"answers; {count} runs known")
+
+
+def _local() -> Iterator[Finding]:
+    yield Finding(
+        "Linux", sys.platform == "linux", sys.platform, "the embedded backend needs Linux: use a cluster connection"
+    )
+    yield _package("ray", 'pip install "airflow-provider-siflow[ray]" (for RayJob)', needed=False)
+    yield _package("torch", "pip install torch (for PyTorchJob)", needed=False)
+    where = shutil.which("py-spy", path=str(Path(sys.executable).parent)) or shutil.which("py-spy")
+    yield Finding("py-spy", where is not None, where or "not installed", "pip install py-spy (stack dumps of hangs)", False)

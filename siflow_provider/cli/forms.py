@@ -1,0 +1,168 @@
+"""Commands about forms: `check`, `render`, `schema`, `catalog check`. They talk to no backend."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from siflow_provider.cli.connection import CatalogOption, JsonOption
+from siflow_provider.cli.output import print_json, problem_data
+from siflow_provider.errors import Problem, SpecError, UsageError
+
+
+if TYPE_CHECKING:
+    from siflow_provider.core.protocol import Manifest, RenderContext
+    from siflow_provider.spec.catalog import Catalog
+    from siflow_provider.spec.resolve import ResolvedTask
+
+__all__ = ["catalog_check", "check", "load_catalog_option", "render", "schema"]
+
+RENDERERS = ("kubernetes", "local")
+FilesArgument = Annotated[list[Path], typer.Argument(help="Task forms (YAML or JSON).", metavar="FILE...")]
+FileArgument = Annotated[Path, typer.Argument(help="Task form (YAML or JSON).", metavar="FILE")]
+
+
+def load_catalog_option(path: str | None) -> Catalog | None:
+    """Return the catalog of `--catalog`, or None when the option was not given."""
+    if path is None:
+        return None
+    from siflow_provider.spec.catalog import load_catalog
+
+    return load_catalog(Path(path))
+
+
+def check(files: FilesArgument, catalog: CatalogOption = None, json: JsonOption = False) -> None:
+    """Check task forms: all errors of all files. Exit code 2 when any has one."""
+    from siflow_provider.spec.load import check as check_form
+
+    known = load_catalog_option(catalog)
+    results = []
+    for file in files:
+        checked = check_form(file, catalog=known, templates=True)
+        results.append((str(file), checked.errors, checked.warnings))
+    _report(results, json=json)
+
+
+def catalog_check(files: FilesArgument, json: JsonOption = False) -> None:
+    """Check catalogs: all errors of all files. Exit code 2 when any has one."""
+    from siflow_provider.spec.catalog import load_catalog
+
+    results: list[tuple[str, tuple[Problem, ...], tuple[Problem, ...]]] = []
+    for file in files:
+        try:
+            load_catalog(file)
+        except SpecError as error:
+            results.append((str(file), error.problems, ()))
+        else:
+            results.append((str(file), (), ()))
+    _report(results, json=json)
+
+
+def _report(results: list[tuple[str, tuple[Problem, ...], tuple[Problem, ...]]], *, json: bool) -> None:
+    if json:
+        print_json(
+            [
+                {
+                    "file": file,
+                    "ok": not errors,
+                    "errors": [problem_data(problem) for problem in errors],
+                    "warnings": [problem_data(problem) for problem in warnings],
+                }
+                for file, errors, warnings in results
+            ]
+        )
+    else:
+        for file, errors, warnings in results:
+            sys.stdout.write(f"{file}: {'ok' if not errors else f'{len(errors)} to mend'}\n")
+            for word, problems in (("error", errors), ("warning", warnings)):
+                sys.stdout.writelines(f"  {word}: {problem}\n" for problem in problems)
+    if any(errors for _, errors, _ in results):
+        raise typer.Exit(2)
+
+
+def render(
+    file: FileArgument,
+    backend: Annotated[str, typer.Option("--backend", help="kubernetes or local.")] = "kubernetes",
+    reveal: Annotated[bool, typer.Option("--reveal", help="Show hidden values.")] = False,
+    catalog: CatalogOption = None,
+) -> None:
+    """Print what would be submitted, as YAML documents: as for a cluster with Kueue, with a placeholder identity."""
+    from siflow_provider.core.identity import Identity
+    from siflow_provider.core.protocol import RenderContext
+    from siflow_provider.spec.load import load
+    from siflow_provider.spec.resolve import resolve
+
+    known = load_catalog_option(catalog)
+    task = resolve(load(file, catalog=known, templates=True), known)
+    identity = Identity(dag_id="dag", task_id="task", run_id="run")
+    manifest = _render(backend, task, RenderContext(identity=identity, user_name="user"))
+    for document in _documents(manifest, reveal=reveal):
+        sys.stdout.write("---\n" + _yaml(document))
+
+
+def _render(backend: str, task: ResolvedTask, context: RenderContext) -> Manifest:
+    if backend == "kubernetes":
+        from siflow_provider.backends.kubernetes.rendering import render as render_kubernetes
+
+        return render_kubernetes(task, context)
+    if backend == "local":
+        from siflow_provider.backends import make_backend
+        from siflow_provider.backends.settings import Settings
+
+        return make_backend(Settings()).render(task, context)
+    raise UsageError(f"no rendering for the backend {backend!r}.", hint=f"Choose one of: {', '.join(RENDERERS)}.")
+
+
+def _documents(manifest: Manifest, *, reveal: bool) -> list[Mapping[str, Any]]:
+    """Return the documents; with `reveal`, hidden values stand where the Secret or the environment carries them."""
+    if not reveal:
+        return list(manifest.documents)
+    hidden = {name: value.reveal() for name, value in manifest.hidden.items()}
+    return [_revealed(document, hidden) for document in manifest.documents]
+
+
+def _revealed(node: Any, hidden: Mapping[str, str]) -> Any:
+    from siflow_provider.spec.hidden import MASK
+
+    if isinstance(node, Mapping):
+        return {
+            key: hidden[key] if key in hidden and value == MASK else _revealed(value, hidden)
+            for key, value in node.items()
+        }
+    if isinstance(node, list | tuple):
+        return [_revealed(item, hidden) for item in node]
+    return node
+
+
+def _yaml(document: Mapping[str, Any]) -> str:
+    import yaml
+
+    class Dumper(yaml.SafeDumper):
+        """Writes scripts as literal blocks, so that a person can read them."""
+
+    def text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
+
+    Dumper.add_representer(str, text)
+    plain = _plain(document)
+    return yaml.dump(plain, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120)
+
+
+def _plain(node: Any) -> Any:
+    """Return plain dicts, lists and exact `str`: subclasses (templates) have no YAML form of their own."""
+    if isinstance(node, Mapping):
+        return {str(key): _plain(value) for key, value in node.items()}
+    if isinstance(node, list | tuple):
+        return [_plain(item) for item in node]
+    return str(node) if isinstance(node, str) else node
+
+
+def schema() -> None:
+    """Print the JSON Schema of task forms, for editors."""
+    from siflow_provider.spec.schema import json_schema
+
+    print_json(json_schema())

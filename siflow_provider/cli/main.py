@@ -1,0 +1,59 @@
+"""The `siflow-provider` command: its subcommands, and the one place where errors become messages and exit codes.
+
+Exit codes: 0 fine (of `run`: succeeded), 1 the run failed or was lost, 2 a wrong form or wrong usage, 3 stopped.
+Nothing here loads Airflow, but for a connection that only Airflow's own store has and for `import` of a DAG file.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from siflow_provider.cli import convert, doctor, forms, quota, run, runs
+from siflow_provider.cli.output import print_error
+from siflow_provider.errors import SiflowError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="siflow-provider",
+    help="Check, render and run training tasks, and look after their runs.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+catalog = typer.Typer(help="Check a catalog.", no_args_is_help=True)
+app.add_typer(catalog, name="catalog")
+
+app.command("check")(forms.check)
+app.command("render")(forms.render)
+app.command("schema")(forms.schema)
+catalog.command("check")(forms.catalog_check)
+app.command("run")(run.run)
+app.command("ps")(runs.ps)
+app.command("show")(runs.show)
+app.command("logs")(runs.logs)
+app.command("stop")(runs.stop)
+app.command("quota")(quota.quota)
+app.command("doctor")(doctor.doctor)
+app.command("import")(convert.import_)
+app.command("export")(convert.export)
+
+
+def main() -> None:
+    """Run the command line; a user's mistake ends with a message and exit code 2, never with a traceback."""
+    try:
+        app()
+    except SiflowError as error:
+        print_error(str(error))
+        sys.exit(2)
+    except BrokenPipeError:
+        # the reader of the pipe (head, less) has seen enough; leave nothing for the interpreter to flush
+        sys.stdout = None
+        sys.exit(0)
+
+
+if __name__ == "__main__":
+    main()

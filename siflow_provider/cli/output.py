@@ -1,0 +1,75 @@
+"""How the command speaks: rich tables on a terminal, plain text or JSON in a pipe."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from siflow_provider.core.status import Status
+from siflow_provider.errors import Problem
+
+__all__ = ["print_error", "print_json", "print_table", "problem_data", "status_data"]
+
+
+def print_error(message: str) -> None:
+    """Write a message for the user to stderr."""
+    sys.stderr.write(f"error: {message}\n")
+
+
+def print_json(value: object) -> None:
+    """Write JSON for a program to stdout."""
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n")
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Write rows: a rich table on a terminal, tab-separated lines with a header in a pipe."""
+    if sys.stdout.isatty():
+        from rich.box import SIMPLE_HEAD
+        from rich.console import Console
+        from rich.table import Table
+
+        table = Table(*columns, box=SIMPLE_HEAD)
+        for row in rows:
+            table.add_row(*map(str, row))
+        Console().print(table)
+        return
+    for line in (columns, *rows):
+        sys.stdout.write("\t".join(map(str, line)) + "\n")
+
+
+def problem_data(problem: Problem) -> dict[str, Any]:
+    """Return a problem as `check --json` shows it; line and column only where they are known."""
+    return {name: value for name, value in asdict(problem).items() if value is not None}
+
+
+def status_data(status: Status, now: datetime) -> dict[str, Any]:
+    """Return a status as `ps --json` and `show --json` print it: seconds, hours and ISO moments in UTC."""
+    return {
+        "name": status.ref.name,
+        "kind": status.ref.kind,
+        "phase": str(status.phase),
+        "reason": status.reason,
+        "attempt": status.ref.attempt,
+        "uid": status.ref.uid,
+        "task_uuid": status.ref.task_uuid,
+        "queue": asdict(status.queue) if status.queue else None,
+        "replicas": [asdict(replica) for replica in status.replicas],
+        "submitted_at": _moment(status.submitted_at),
+        "admitted_at": _moment(status.admitted_at),
+        "running_at": _moment(status.running_at),
+        "ended_at": _moment(status.ended_at),
+        "queued_seconds": round(status.queued_seconds, 3),
+        "running_seconds": round(status.running_seconds(now), 3),
+        "gpu_hours": round(status.running_seconds(now) * status.gpus / 3600, 6),
+        "stopped_by": status.stopped_by,
+        "failure": status.failure.model_dump(mode="json") if status.failure else None,
+        "links": status.links,
+    }
+
+
+def _moment(value: datetime | None) -> str | None:
+    return value.isoformat() if value else None

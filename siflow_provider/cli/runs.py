@@ -1,0 +1,157 @@
+"""Commands about runs: `ps`, `show`, `logs`, `stop`."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import sys
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from siflow_provider.cli.connection import DEFAULT_CONNECTION, ConnOption, JsonOption, settings_of
+from siflow_provider.cli.output import print_json, print_table, status_data
+from siflow_provider.core.status import LogCursor, Status
+from siflow_provider.errors import UsageError
+
+if TYPE_CHECKING:
+    from siflow_provider.core.protocol import TrainingBackend
+    from siflow_provider.core.status import LogSelection
+
+__all__ = ["logs", "ps", "show", "stop"]
+
+NameArgument = Annotated[str, typer.Argument(help="The run's full name, as `ps` lists it.", metavar="NAME")]
+
+
+def _with_backend(conn: str, work: Callable[[TrainingBackend], Awaitable[None]]) -> None:
+    from siflow_provider.backends import make_backend
+
+    settings = settings_of(conn)
+
+    async def opened() -> None:
+        async with make_backend(settings) as backend:
+            await work(backend)
+
+    asyncio.run(opened())
+
+
+async def find_run(backend: TrainingBackend, name: str) -> Status:
+    """Return the run of that name.
+
+    Raises:
+        UsageError: there is none; the nearest names are given.
+    """
+    runs = await backend.runs()
+    for status in runs:
+        if name in (status.ref.name, status.ref.uid):
+            return status
+    names = [status.ref.name for status in runs]
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5) or names[:5]
+    raise UsageError(
+        f"there is no run {name!r} on this backend.",
+        hint=f"Nearest: {', '.join(near)}." if near else "There are no runs at all: see `siflow-provider run --help`.",
+    )
+
+
+def ps(
+    conn: ConnOption = DEFAULT_CONNECTION,
+    all_: Annotated[bool, typer.Option("--all", help="Ended runs too.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """List runs, newest first: those that have not ended, or all."""
+
+    async def work(backend: TrainingBackend) -> None:
+        runs = [status for status in await backend.runs() if all_ or not status.phase.terminal]
+        now = datetime.now(UTC)
+        if json:
+            print_json([status_data(status, now) for status in runs])
+            return
+        print_table(
+            ("name", "kind", "phase", "queued", "running", "why"),
+            [
+                (
+                    status.ref.name,
+                    status.ref.kind,
+                    status.phase,
+                    f"{status.queued_seconds:.0f} s",
+                    f"{status.running_seconds(now):.0f} s",
+                    _why(status),
+                )
+                for status in runs
+            ],
+        )
+
+    _with_backend(conn, work)
+
+
+def _why(status: Status) -> str:
+    if status.failure is not None:
+        return status.failure.summary
+    if status.queue is not None and not status.phase.terminal and status.queue.position is not None:
+        return f"position {status.queue.position}: {status.queue.reason}"
+    return status.reason
+
+
+def show(name: NameArgument, conn: ConnOption = DEFAULT_CONNECTION, json: JsonOption = False) -> None:
+    """Show one run: phase, times, replicas, events, failure."""
+
+    async def work(backend: TrainingBackend) -> None:
+        status = await find_run(backend, name)
+        now = datetime.now(UTC)
+        if json:
+            print_json(status_data(status, now))
+            return
+        data = status_data(status, now)
+        facts = ("name", "kind", "phase", "reason", "attempt", "task_uuid", "submitted_at", "admitted_at", "running_at")
+        times = ("ended_at", "queued_seconds", "running_seconds", "gpu_hours", "stopped_by")
+        print_table(("field", "value"), [(key, data[key]) for key in (*facts, *times) if data[key] not in (None, "")])
+        print_table(
+            ("replica", "phase", "node", "exit code", "reason"),
+            [
+                (replica.name, replica.phase, replica.node or "", _text(replica.exit_code), replica.reason)
+                for replica in status.replicas
+            ],
+        )
+        for event in status.events:
+            sys.stdout.write(f"{event.time.isoformat()} {event.text}\n")
+        if status.failure is not None:
+            sys.stdout.write(status.failure.describe() + "\n")
+
+    _with_backend(conn, work)
+
+
+def _text(value: int | None) -> str:
+    return "" if value is None else str(value)
+
+
+def logs(
+    name: NameArgument,
+    conn: ConnOption = DEFAULT_CONNECTION,
+    replica: Annotated[list[str] | None, typer.Option("--replica", help="Only this replica; may be repeated.")] = None,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until the run has ended.")] = False,
+) -> None:
+    """Print a run's lines, of all replicas or of some, each with its replica's name."""
+    selection: LogSelection = tuple(replica) if replica else "all"
+
+    async def work(backend: TrainingBackend) -> None:
+        status = await find_run(backend, name)
+        lines = backend.logs(status.ref, selection, LogCursor(), follow=follow)
+        async for line in lines:
+            sys.stdout.write(f"[{line.replica}] {line.text}\n")
+            sys.stdout.flush()
+
+    _with_backend(conn, work)
+
+
+def stop(name: NameArgument, conn: ConnOption = DEFAULT_CONNECTION) -> None:
+    """Stop a run; one that has ended already is left as it is."""
+
+    async def work(backend: TrainingBackend) -> None:
+        status = await find_run(backend, name)
+        await backend.stop(status.ref, by="siflow-provider stop")
+        after = await backend.status(status.ref)
+        sys.stdout.write(f"{name}: {after.phase}\n")
+
+    _with_backend(conn, work)
