@@ -14,13 +14,15 @@ from siflow_provider.errors import UsageError
 __all__ = ["dag_source", "export", "import_"]
 
 TASK_ID = "train"
+WIDTH = 60
+"""Longer collections are written over several lines."""
 OPERATORS = {"PyTorchJob": "PyTorchJobOperator", "RayJob": "RayJobOperator"}
 
 
 def export(
     file: FileArgument,
     dag: Annotated[bool, typer.Option("--dag", help="Write a DAG file instead of YAML.")] = False,
-    dag_id: Annotated[str | None, typer.Option("--dag-id", help="Default: the form's name prefix or file name.")] = None,
+    dag_id: Annotated[str | None, typer.Option("--dag-id", help="Default: the name prefix or file name.")] = None,
 ) -> None:
     """Print a form as tidy YAML, or as a DAG file with one operator. Hidden values are left to a template."""
     from siflow_provider.spec.dump import dump, to_data
@@ -73,10 +75,10 @@ def _environment(name: str, value: Any) -> Any:
 def _literal(value: Any, indent: int) -> str:
     """Return Python source for plain data, long texts and collections over several lines."""
     pad = " " * (indent + 4)
-    if isinstance(value, dict) and len(repr(value)) > 60:
+    if isinstance(value, dict) and len(repr(value)) > WIDTH:
         items = "".join(f"{pad}{key!r}: {_literal(item, indent + 4)},\n" for key, item in value.items())
         return "{\n" + items + " " * indent + "}"
-    if isinstance(value, list | tuple) and len(repr(value)) > 60:
+    if isinstance(value, list | tuple) and len(repr(value)) > WIDTH:
         items = "".join(f"{pad}{_literal(item, indent + 4)},\n" for item in value)
         return "[\n" + items + " " * indent + "]"
     if isinstance(value, str) and "\n" in value:

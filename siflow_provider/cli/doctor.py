@@ -38,7 +38,7 @@ class Finding:
 
 
 def doctor(conn: ConnOption = DEFAULT_CONNECTION, catalog: CatalogOption = None, json: JsonOption = False) -> None:
-    """Check the connection, the backend, the catalog and the optional packages. Exit code 1 when something is broken."""
+    """Check connection, backend, catalog and optional packages. Exit code 1 when something is broken."""
     findings = list(_examine(conn, catalog))
     if json:
         print_json([asdict(finding) for finding in findings])
@@ -46,12 +46,23 @@ def doctor(conn: ConnOption = DEFAULT_CONNECTION, catalog: CatalogOption = None,
         print_table(
             ("", "what", "found", "mend"),
             [
-                ("ok" if one.ok else "broken" if one.needed else "absent", one.name, one.found, "" if one.ok else one.mend)
+                (
+                    "ok" if one.ok else "broken" if one.needed else "absent",
+                    one.name,
+                    one.found,
+                    "" if one.ok else one.mend,
+                )
                 for one in findings
             ],
         )
     if any(not finding.ok and finding.needed for finding in findings):
         raise typer.Exit(1)
+
+
+def _word(finding: Finding) -> str:
+    if finding.ok:
+        return "ok"
+    return "broken" if finding.needed else "absent"
 
 
 def _examine(conn: str, catalog: str | None) -> Iterator[Finding]:
@@ -108,4 +119,6 @@ def _local() -> Iterator[Finding]:
     yield _package("ray", 'pip install "airflow-provider-siflow[ray]" (for RayJob)', needed=False)
     yield _package("torch", "pip install torch (for PyTorchJob)", needed=False)
     where = shutil.which("py-spy", path=str(Path(sys.executable).parent)) or shutil.which("py-spy")
-    yield Finding("py-spy", where is not None, where or "not installed", "pip install py-spy (stack dumps of hangs)", False)
+    yield Finding(
+        "py-spy", where is not None, where or "not installed", "pip install py-spy (stack dumps of hangs)", False
+    )

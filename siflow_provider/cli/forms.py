@@ -13,7 +13,6 @@ from siflow_provider.cli.connection import CatalogOption, JsonOption
 from siflow_provider.cli.output import print_json, problem_data
 from siflow_provider.errors import Problem, SpecError, UsageError
 
-
 if TYPE_CHECKING:
     from siflow_provider.core.protocol import Manifest, RenderContext
     from siflow_provider.spec.catalog import Catalog

@@ -1,0 +1,97 @@
+"""`check`, `render`, `schema`, `catalog check`, `export`: what a user sees of a form before anything runs."""
+
+from __future__ import annotations
+
+import ast
+
+import yaml
+
+from tests.unit.cli.conftest import Command
+
+
+def test_a_right_form_is_ok(command: Command) -> None:
+    done = command("check", command.form())
+    assert (done.code, done.out) == (0, "task.yaml: ok\n")
+
+
+def test_all_errors_of_all_files_are_reported_at_once(command: Command) -> None:
+    good = command.form(name="good.yaml")
+    bad = command.form(extra="env: {KUBERNETES_X: '1'}\npriority: urgent\nworkerz: 3\n", name="bad.yaml")
+    done = command("check", "--json", good, bad)
+    assert done.code == 2
+    first, second = done.data
+    assert (first["file"], first["ok"], first["errors"]) == ("good.yaml", True, [])
+    assert second["ok"] is False
+    assert {"env.KUBERNETES_X", "priority", "workerz"} == {error["path"] for error in second["errors"]}
+    assert all(error["message"] for error in second["errors"])
+    assert isinstance(second["warnings"], list)
+
+
+def test_a_template_is_no_error_for_check(command: Command) -> None:
+    done = command("check", "--json", command.form(extra='priority: "{{ params.priority }}"\n'))
+    assert (done.code, done.data[0]["errors"]) == (0, [])
+
+
+def test_a_missing_file_is_named_without_a_traceback(command: Command) -> None:
+    done = command("check", "nowhere.yaml")
+    assert done.code == 2
+    assert "nowhere.yaml" in done.out + done.err
+    assert "Traceback" not in done.out + done.err
+
+
+def test_render_masks_hidden_values_unless_revealed(command: Command) -> None:
+    form = command.form(extra="env: {TOKEN: {value: canary-7f3a, hidden: true}}\n")
+    masked = command("render", form)
+    assert masked.code == 0, masked.err
+    assert "canary-7f3a" not in masked.out
+    kinds = [document["kind"] for document in yaml.safe_load_all(masked.out) if document]
+    assert "PyTorchJob" in kinds
+    revealed = command("render", form, "--reveal")
+    assert "canary-7f3a" in revealed.out
+
+
+def test_render_prints_the_same_twice(command: Command) -> None:
+    form = command.form(workers=2)
+    assert command("render", form).out == command("render", form).out != ""
+
+
+def test_render_of_an_unknown_backend_names_the_known_ones(command: Command) -> None:
+    done = command("render", command.form(), "--backend", "slurm")
+    assert done.code == 2
+    assert "kubernetes" in done.err
+
+
+def test_local_rendering_shows_what_would_be_started(command: Command) -> None:
+    done = command("render", command.form("echo $RANK"), "--backend", "local")
+    assert done.code == 0, done.err
+    assert "echo $RANK" in done.out
+
+
+def test_schema_knows_both_kinds(command: Command) -> None:
+    done = command("schema")
+    assert done.code == 0
+    assert {"PyTorchJob", "RayJob"} <= set(done.data.get("$defs", {}))
+
+
+def test_a_wrong_catalog_is_reported_with_paths(command: Command) -> None:
+    (command.folder / "catalog.yaml").write_text("instancez: {}\n", encoding="utf-8")
+    done = command("catalog", "check", "catalog.yaml", "--json")
+    assert done.code == 2
+    assert done.data[0]["errors"][0]["path"] == "instancez"
+    assert "instances" in done.data[0]["errors"][0]["message"]
+
+
+def test_a_form_exported_as_yaml_reads_back_as_the_same_form(command: Command) -> None:
+    first = command("export", command.form("echo one\n  echo two", workers=2))
+    assert first.code == 0, first.err
+    (command.folder / "again.yaml").write_text(first.out, encoding="utf-8")
+    assert command("export", "again.yaml").out == first.out
+
+
+def test_a_form_exported_as_a_dag_is_python_without_the_hidden_value(command: Command) -> None:
+    form = command.form("echo one\n  echo two", extra="env: {TOKEN: {value: canary-7f3a, hidden: true}}\n")
+    done = command("export", form, "--dag", "--dag-id", "nightly")
+    assert done.code == 0, done.err
+    assert "canary-7f3a" not in done.out
+    calls = [node for node in ast.walk(ast.parse(done.out)) if isinstance(node, ast.Call)]
+    assert "PyTorchJobOperator" in {call.func.id for call in calls if isinstance(call.func, ast.Name)}

@@ -1,0 +1,122 @@
+"""`run`, `ps`, `show`, `logs`, `stop`, `quota`, `doctor` on the embedded backend, with real processes."""
+
+from __future__ import annotations
+
+import signal
+
+from tests.unit.cli.conftest import Command
+
+NEVER = "compute: {type: on_demand, instances: [{cpu: 4000, memory: 1Gi}]}\n"
+
+
+def test_run_follows_to_success_with_a_rank_prefix(command: Command) -> None:
+    done = command("run", command.form("echo rank $RANK of $WORLD_SIZE", workers=1), "--logs", "all")
+    assert done.code == 0, done.err
+    assert "[master-0] rank 0 of 2" in done.out
+    assert "[worker-0] rank 1 of 2" in done.out
+    assert "running" in done.err
+    assert "succeeded" in done.err
+
+
+def test_a_failing_run_exits_1_and_names_rank_code_and_last_lines(command: Command) -> None:
+    done = command("run", command.form("echo about to fail >&2; exit 7"))
+    assert done.code == 1
+    assert "7" in done.err
+    assert "about to fail" in done.err
+    assert "master-0" in done.err
+
+
+def test_a_wrong_form_exits_2(command: Command) -> None:
+    done = command("run", command.form(extra="workerz: 3\n"))
+    assert done.code == 2
+    assert "workers" in done.err
+    assert "Traceback" not in done.err
+
+
+def test_an_unrendered_template_is_refused_by_name(command: Command) -> None:
+    done = command("run", command.form(extra='priority: "{{ params.priority }}"\n'))
+    assert done.code == 2
+    assert "priority" in done.err
+
+
+def test_ctrl_c_stops_the_run_and_exits_3(command: Command) -> None:
+    process = command.start("run", command.form("echo ready; exec sleep 600"))
+    assert process.stdout is not None
+    assert "ready" in process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 3, err
+    listed = command("ps", "--all", "--json")
+    assert [run["phase"] for run in listed.data] == ["stopped"]
+    assert listed.data[0]["stopped_by"] == "Ctrl-C"
+
+
+def test_hidden_values_are_masked_in_what_run_shows(command: Command) -> None:
+    form = command.form("echo my token is $TOKEN", extra="env: {TOKEN: {value: canary-7f3a, hidden: true}}\n")
+    done = command("run", form)
+    assert done.code == 0, done.err
+    assert "my token is ***" in done.out
+    assert "canary-7f3a" not in done.out + done.err
+
+
+def test_run_json_prints_the_result_that_the_operator_pushes(command: Command) -> None:
+    done = command("run", command.form("""echo '{"accuracy": 0.9}' > "$SIFLOW_RESULTS" """), "--json")
+    assert done.code == 0, done.err
+    assert done.data["results"] == {"accuracy": 0.9}
+    assert done.data["phase"] == "succeeded"
+    assert done.data["attempts"] == 1
+
+
+def test_a_run_can_be_listed_shown_read_and_stopped(command: Command) -> None:
+    process = command.start("run", command.form("echo ready; exec sleep 600"))
+    assert process.stdout is not None
+    assert "ready" in process.stdout.readline()
+    (run,) = command("ps", "--json").data
+    assert run["phase"] == "running"
+    assert run["name"] in command("ps").out
+    assert "master-0" in command("show", run["name"]).out
+    assert "[master-0] ready" in command("logs", run["name"]).out
+    stopped = command("stop", run["name"])
+    assert stopped.code == 0
+    assert "stopped" in stopped.out
+    process.communicate(timeout=60)
+    assert process.returncode == 3
+    assert command("stop", run["name"]).code == 0
+
+
+def test_an_unknown_run_gets_the_nearest_name(command: Command) -> None:
+    assert command("run", command.form()).code == 0
+    (run,) = command("ps", "--all", "--json").data
+    done = command("show", run["name"][:-1])
+    assert done.code == 2
+    assert run["name"] in done.err
+
+
+def test_quota_says_which_number_is_short(command: Command) -> None:
+    form = command.form()
+    text = (command.folder / form).read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if not line.startswith("compute")]
+    (command.folder / form).write_text("\n".join(lines) + "\n" + NEVER, encoding="utf-8")
+    done = command("quota", form, "--json")
+    assert done.code == 0, done.err
+    assert done.data["never"] is True
+    assert done.data["ever"]["short"][0]["need"] == 4000
+    assert "4000" in command("quota", form).out
+    refused = command("run", form)
+    assert refused.code == 2
+    assert "4000" in refused.err
+
+
+def test_doctor_says_what_is_there(command: Command) -> None:
+    done = command("doctor", "--json")
+    assert done.code == 0, done.out + done.err
+    names = {finding["name"]: finding for finding in done.data}
+    assert names["backend local"]["ok"]
+    assert {"apache-airflow", "connection", "catalog", "ray", "py-spy"} <= set(names)
+
+
+def test_a_wrong_connection_is_explained(command: Command) -> None:
+    done = command("ps", "--conn", '{"conn_type": "siflow", "extra": {"backendd": "local"}}')
+    assert done.code == 2
+    assert "backend" in done.err
+    assert "Traceback" not in done.err
