@@ -14,7 +14,7 @@ def test_run_follows_to_success_with_a_rank_prefix(command: Command) -> None:
     assert done.code == 0, done.err
     assert "[master-0] rank 0 of 2" in done.out
     assert "[worker-0] rank 1 of 2" in done.out
-    assert "running" in done.err
+    assert "submitted PyTorchJob" in done.err
     assert "succeeded" in done.err
 
 
