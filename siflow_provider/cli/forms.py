@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["catalog_check", "check", "load_catalog_option", "render", "schema"]
 
+_NUMBER = re.compile(r"^[-+]?(\.\d+|\d+(\.\d*)?)([eE][-+]?\d+)?$|^0[ox][0-9a-fA-F]+$")
+"""What YAML 1.2 (kubectl) takes for a number; PyYAML, which reads YAML 1.1, would leave `1e-4` without quotes."""
 RENDERERS = ("kubernetes", "local")
 FilesArgument = Annotated[list[Path], typer.Argument(help="Task forms (YAML or JSON).", metavar="FILE...")]
 FileArgument = Annotated[Path, typer.Argument(help="Task form (YAML or JSON).", metavar="FILE")]
@@ -144,7 +147,8 @@ def _yaml(document: Mapping[str, Any]) -> str:
         """Writes scripts as literal blocks, so that a person can read them."""
 
     def text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
-        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
+        style = "|" if "\n" in value else "'" if _NUMBER.match(value) else None
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
     Dumper.add_representer(str, text)
     plain = _plain(document)

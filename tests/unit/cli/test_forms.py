@@ -95,3 +95,9 @@ def test_a_form_exported_as_a_dag_is_python_without_the_hidden_value(command: Co
     assert "canary-7f3a" not in done.out
     calls = [node for node in ast.walk(ast.parse(done.out)) if isinstance(node, ast.Call)]
     assert "PyTorchJobOperator" in {call.func.id for call in calls if isinstance(call.func, ast.Name)}
+
+
+def test_text_that_kubectl_would_take_for_a_number_is_quoted(command: Command) -> None:
+    done = command("render", command.form(extra="env: {LR: 1e-4, PORT: 0o17}\n"))
+    assert "value: '1e-4'" in done.out
+    assert "value: '0o17'" in done.out
