@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -96,7 +97,8 @@ def import_(
         raise UsageError(f"{file} is no DAG file.", hint="Give a Python file with a DAG in it.")
     if not file.is_file():
         raise UsageError(f"{file} does not exist.")
-    forms = {name: form for name, form in _forms(file).items() if task in (None, name)}
+    with contextlib.redirect_stdout(sys.stderr):  # Airflow logs to stdout, where only the forms belong
+        forms = {name: form for name, form in _forms(file).items() if task in (None, name)}
     if not forms:
         raise UsageError(
             f"{file} has no training operator{f' with task id {task!r}' if task else ''}.",
@@ -107,19 +109,27 @@ def import_(
 
 
 def _forms(file: Path) -> dict[str, str]:
-    import runpy
-
-    from airflow.sdk import DAG
-
-    from siflow_provider.operators import PyTorchJobOperator, RayJobOperator
+    from siflow_provider.operators.order import form_at_parse
+    from siflow_provider.operators.task import SiflowTaskOperator
     from siflow_provider.spec.dump import dump
     from siflow_provider.spec.load import load
 
-    names = runpy.run_path(str(file))
-    dags = [value for value in names.values() if isinstance(value, DAG)]
+    bag = _dag_bag()(str(file), safe_mode=False)
+    if bag.import_errors:
+        raise UsageError(f"{file} can't be read as a DAG file:\n" + "\n".join(bag.import_errors.values()))
     return {
-        task.task_id: dump(load(task.form(), kind=task.kind, templates=True))
-        for dag in dags
+        task.task_id: dump(load(form_at_parse(task), templates=True))
+        for dag in bag.dags.values()
         for task in dag.tasks
-        if isinstance(task, PyTorchJobOperator | RayJobOperator)
+        if isinstance(task, SiflowTaskOperator)
     }
+
+
+def _dag_bag() -> Any:
+    """Return Airflow's own loader of DAG files; it moved after 3.1."""
+    from importlib import import_module
+
+    try:
+        return import_module("airflow.dag_processing.dagbag").DagBag
+    except ModuleNotFoundError:
+        return import_module("airflow.models.dagbag").DagBag

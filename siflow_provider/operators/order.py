@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 _CHOICES = {"quota": ("require", "warn", "ignore"), "on_kill_action": ("stop", "detach")}
 _LOGS = ("master", "all", "none")
 
-__all__ = ["Order", "check_at_parse", "order_of"]
+__all__ = ["Order", "check_at_parse", "form_at_parse", "order_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +89,17 @@ def check_at_parse(operator: SiflowTaskOperator) -> None:
     problems = list(_wrong_options(operator))
     if not is_unknown(operator.spec):  # else it is not known yet what the form is made of
         document = _spec_document(operator)
-        raw = _raw_form(operator, unfold(document.data) if document else {})
-        form = {name: unrendered(value) for name, value in raw.items()}
+        form = _parsed_form(operator, document)
         catalog = _catalog(operator, None)  # one that a connection holds is not known yet
         kind = operator.model.__name__
         problems += check(form, catalog=catalog, templates=True, kind=kind, line_source=document).errors
     if problems:
         raise SpecError(problems, source=f"task {operator.task_id!r}")
+
+
+def form_at_parse(operator: SiflowTaskOperator) -> dict[str, Any]:
+    """Return the operator's whole form as the DAG file gives it, templates as they stand."""
+    return _parsed_form(operator, _spec_document(operator))
 
 
 def order_of(operator: SiflowTaskOperator, context: Context, carried: Carried) -> Order:
@@ -174,6 +178,11 @@ def _raw_form(operator: SiflowTaskOperator, spec: Mapping[str, Any]) -> dict[str
     names = form_fields(operator.model)
     own = {name: unfold(value) for name in names if (value := getattr(operator, name)) is not None}
     return merge(operator.model.__name__, spec, own, weak=operator.weak_fields)
+
+
+def _parsed_form(operator: SiflowTaskOperator, document: Document | None) -> dict[str, Any]:
+    raw = _raw_form(operator, unfold(document.data) if document else {})
+    return {name: unrendered(value) for name, value in raw.items()}
 
 
 def _rendered_form(operator: SiflowTaskOperator, context: Context) -> dict[str, Any]:

@@ -46,7 +46,8 @@ class Command:
     def environment(self) -> dict[str, str]:
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "PYTHONPATH") if name in os.environ}
         root = str(Path(__file__).parents[3])
-        return {**kept, "PYTHONPATH": root, "SIFLOW_LOCAL_STATE_DIR": str(self.folder / "state"), "COLUMNS": "200"}
+        own = {"SIFLOW_LOCAL_STATE_DIR": str(self.folder / "state"), "AIRFLOW_HOME": str(self.folder / "airflow")}
+        return {**kept, **own, "PYTHONPATH": root, "COLUMNS": "200"}
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """Start the command and return at once."""

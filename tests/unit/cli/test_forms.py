@@ -101,3 +101,21 @@ def test_text_that_kubectl_would_take_for_a_number_is_quoted(command: Command) -
     done = command("render", command.form(extra="env: {LR: 1e-4, PORT: 0o17}\n"))
     assert "value: '1e-4'" in done.out
     assert "value: '0o17'" in done.out
+
+
+def test_the_forms_of_a_dag_file_come_back_as_yaml(command: Command) -> None:
+    form = command.form(workers=2, extra="env: {TOKEN: {value: canary-7f3a, hidden: true}}\n")
+    dag = command("export", form, "--dag", "--dag-id", "nightly")
+    (command.folder / "nightly.py").write_text(dag.out, encoding="utf-8")
+    done = command("import", "nightly.py")
+    assert done.code == 0, done.err
+    assert "canary-7f3a" not in done.out
+    (document,) = yaml.safe_load_all(done.out)
+    assert (document["kind"], document["workers"]) == ("PyTorchJob", 2)
+    assert command("import", "nightly.py", "--task", "other").code == 2
+
+
+def test_a_file_that_is_no_dag_file_is_refused(command: Command) -> None:
+    done = command("import", command.form())
+    assert done.code == 2
+    assert "DAG file" in done.err
