@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from siflow_provider.spec.base import is_unknown
+from siflow_provider.spec.base import is_template, is_unknown
 from siflow_provider.spec.compute import Idle
 from siflow_provider.spec.hidden import Hidden
 from siflow_provider.spec.lookup_compute import flavor_of, flavors_of
@@ -100,11 +100,11 @@ class Lookup:
     def _image(self) -> str | None:
         image = self.task.image
         if not isinstance(image, CatalogImage):
-            return None if is_unknown(image) else image
+            return str(image) if isinstance(image, str) else None
         kind = "preset" if image.preset is not None else "custom"
         name: Any = getattr(image, kind)
         if name is None or is_unknown(name):
-            return None
+            return f"{kind}:{name}:{image.version}" if is_template(name) else None
         path = f"image.{kind}"
         if self.catalog is None:
             self.findings.wrong(path, f"{name!r} is a catalog name and there is no catalog; give one or write a URL")
@@ -145,7 +145,7 @@ class Lookup:
 
     def _image_version(self, entry: ImageEntry, kind: str, name: str, version: Any) -> str | None:
         if is_unknown(version):
-            return None
+            return f"{kind}:{name}:{version}" if is_template(version) else None
         url = entry.versions.get(version)
         if url is None:
             hint = suggest(version, entry.versions, what="versions")

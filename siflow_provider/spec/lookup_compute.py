@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from siflow_provider.spec.base import is_unknown
+from siflow_provider.spec.base import is_template, is_unknown
 from siflow_provider.spec.compute import InPlaceInstance, Reserved, Undecided
 from siflow_provider.spec.quantity import GPU_MARKS, Resources
 from siflow_provider.spec.resolve import Flavor
@@ -35,7 +35,7 @@ def flavors_of(
         return []
     out: list[Flavor] = []
     kinds: dict[str, str] = {}
-    for path, instance in _instances(compute):
+    for path, instance in _instances(compute, final=findings.final):
         flavor = flavor_of(instance, compute.units_per_replica, catalog, path, findings, scope=scope)
         if flavor is None:
             continue
@@ -43,19 +43,22 @@ def flavors_of(
             out.append(replace(flavor, queue=default_queue))
         else:
             out.append(_queued(flavor, compute, catalog, scope, findings))
-        kinds.setdefault(flavor.accelerator, path)
-    if len(kinds) > 1 and not all(isinstance(instance, InPlaceInstance) for _, instance in _instances(compute)):
+        if not is_template(instance):
+            kinds.setdefault(flavor.accelerator, path)
+    in_place = all(isinstance(instance, InPlaceInstance) for _, instance in _instances(compute, final=False))
+    if len(kinds) > 1 and not in_place:
         path = list(kinds.values())[-1]
         findings.wrong(path, "GPU and CPU instances are mixed; all must have one kind of accelerator")
     return out
 
 
-def _instances(compute: Any) -> Iterator[tuple[str, Any]]:
+def _instances(compute: Any, *, final: bool) -> Iterator[tuple[str, Any]]:
+    """Yield path and instance; for good also those that are templates, which are shown as they are."""
     single = getattr(compute, "instance", None)
-    if isinstance(compute, Reserved | Undecided) and single is not None and not is_unknown(single):
+    if isinstance(compute, Reserved | Undecided) and single is not None and (final or not is_unknown(single)):
         yield "compute.instance", single
     if not isinstance(compute, Reserved):
-        for index, instance in known_items(compute.instances):
+        for index, instance in enumerate(compute.instances or ()) if final else known_items(compute.instances):
             yield f"compute.instances[{index}]", instance
 
 
@@ -66,7 +69,9 @@ def flavor_of(
     if is_unknown(units):
         units = 1
     if isinstance(instance, InPlaceInstance):
-        return _in_place(instance, units)
+        return _in_place(instance, units, final=findings.final)
+    if is_template(instance):
+        return Flavor(instance=str(instance), resources=Resources())
     if catalog is None:
         advice = "give a catalog, or write {cpu: .., memory: .., gpu: ..} in its place"
         findings.wrong(path, f"{instance!r} is a catalog name and there is no catalog; {advice}")
@@ -89,14 +94,16 @@ def flavor_of(
     )
 
 
-def _in_place(instance: InPlaceInstance, units: int) -> Flavor | None:
-    if any(is_unknown(value) for value in (instance.cpu, instance.memory, instance.gpu)):
-        return None
+def _in_place(instance: InPlaceInstance, units: int, *, final: bool) -> Flavor | None:
+    """Return the flavor; an amount that is a template is left out of it."""
     amounts: dict[str, str | float] = {"cpu": instance.cpu, "memory": instance.memory}
     if instance.gpu:
         amounts[GPU_RESOURCE] = instance.gpu
+    known = {name: value for name, value in amounts.items() if not is_unknown(value)}
+    if known != amounts and not final:
+        return None
     accelerator = "gpu" if instance.gpu else "cpu"
-    return Flavor(instance=IN_PLACE, resources=Resources.of(amounts) * units, accelerator=accelerator)
+    return Flavor(instance=IN_PLACE, resources=Resources.of(known) * units, accelerator=accelerator)
 
 
 def _accelerator(entry: InstanceEntry) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING, Any, Literal
 
-from siflow_provider.spec.base import is_unknown
+from siflow_provider.spec.base import is_template, is_unknown
 from siflow_provider.spec.kube_names import dns_name
 from siflow_provider.spec.mounts_rules import RAY_FOLDER
 from siflow_provider.spec.resolve import Mount
@@ -36,7 +36,7 @@ class _Storage:
         from siflow_provider.spec.catalog_model import StoredVersion
 
         if is_unknown(name):
-            return None
+            return self._open(name)
         if name.startswith(CLAIM):
             return self._claim(name, path, StoredVersion)
         volumes = self.catalog.volumes if self.catalog is not None else None
@@ -48,7 +48,7 @@ class _Storage:
         from siflow_provider.spec.catalog_model import StoredVersion
 
         if is_unknown(name):
-            return None, None
+            return self._open(name), None
         if name.startswith(CLAIM):
             if version is not None:
                 self.findings.wrong(f"{path}.version", f"a claim has no versions; leave it out beside {name!r}")
@@ -56,8 +56,14 @@ class _Storage:
         section: Mapping[str, StoredData] | None = getattr(self.catalog, f"{kind}s", None)
         entry: Any = self._named(name, path, section, kind)
         if entry is None or (version is not None and is_unknown(version)):
-            return None, None
+            return (self._open(f"{name}:{version}"), None) if entry is not None else (None, None)
         return self._version(entry, kind, name, version, f"{path}.version")
+
+    def _open(self, name: Any) -> StoredVersion | None:
+        """Return a place that is named by a template, to be shown as it is; None while a form is only checked."""
+        from siflow_provider.spec.catalog_model import StoredVersion
+
+        return StoredVersion.model_construct(pvc=str(name)) if self.findings.final and is_template(name) else None
 
     def _claim(self, name: str, path: str, make: type[StoredVersion]) -> StoredVersion | None:
         claim = name.removeprefix(CLAIM)
@@ -104,7 +110,7 @@ class _Storage:
 
     def sub_path(self, place: StoredVersion, own: Any, path: str) -> str:
         """Return the path inside the claim with the user's name filled in."""
-        parts = [part for part in (place.sub_path, None if own is None or is_unknown(own) else own) if part]
+        parts = [part for part in (place.sub_path, own) if isinstance(part, str) and part]
         joined = posixpath.join(*parts) if parts else ""
         if "{user}" not in joined:
             return joined

@@ -131,7 +131,8 @@ def resolve(
     """Return the task with every catalog name looked up and every default filled in.
 
     Args:
-        task: a rendered task.
+        task: a rendered task. Templates that stand for single values are left as they are, for `render FILE`; whoever
+            submits has loaded the task without `templates`, which refuses them.
         catalog: what its names mean; without one, image URLs, `pvc:NAME` and in-place instances still work.
         defaults: the connection's and the DAG's, weaker than task and catalog.
         user: `X_USER_NAME`, for `{user}` in sub paths and for entries that are narrowed to users.
@@ -140,7 +141,11 @@ def resolve(
         SpecError: with every name that can't be looked up.
     """
     from siflow_provider.spec.lookup import Lookup
+    from siflow_provider.spec.sections import template_sections
 
+    open_sections = template_sections(task)
+    if open_sections:
+        raise SpecError(open_sections)
     lookup = Lookup(task, catalog, defaults or Defaults(), user=user, final=True)
     resolved = lookup.resolved()
     if resolved is None:

@@ -12,7 +12,7 @@ from siflow_provider.backends.kubernetes.rendering import render
 from siflow_provider.core.identity import Identity
 from siflow_provider.core.protocol import Manifest, RenderContext
 from siflow_provider.spec.catalog import load_catalog
-from siflow_provider.spec.load import load
+from siflow_provider.spec.load import Source, load
 from siflow_provider.spec.resolve import resolve
 
 GOLDEN = Path(__file__).parent
@@ -37,8 +37,13 @@ _Dumper.add_multi_representer(str, _text)
 
 def rendered(form: Path) -> Manifest:
     """Render one form as for a cluster with a queue, templates left as they are."""
+    return rendered_form(form, form)
+
+
+def rendered_form(form: Path, source: Source) -> Manifest:
+    """Render another content of the form, with the form's own catalog."""
     catalog = None if form.stem in WITHOUT_CATALOG else load_catalog(CATALOG)
-    return render(resolve(load(form, catalog=catalog, templates=True), catalog, user="user"), CONTEXT)
+    return render(resolve(load(source, catalog=catalog, templates=True), catalog, user="user"), CONTEXT)
 
 
 def written(manifest: Manifest) -> str:

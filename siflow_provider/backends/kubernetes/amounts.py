@@ -11,18 +11,39 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from siflow_provider.spec.base import is_template
+from siflow_provider.spec.compute import InPlaceInstance
+from siflow_provider.spec.lookup_compute import GPU_RESOURCE
 from siflow_provider.spec.quantity import format_quantity
 
 if TYPE_CHECKING:
+    from siflow_provider.spec.compute import Instance
     from siflow_provider.spec.quantity import Resources
 
-__all__ = ["amounts", "half_memory", "slots", "whole"]
+__all__ = ["amounts", "first_instance", "half_memory", "slots", "whole"]
 
 
-def amounts(resources: Resources, units: int | str) -> dict[str, str]:
-    """Return the amounts of one replica by resource name; `units` is looked at only when it is a template."""
+def amounts(resources: Resources, units: int | str, instance: Instance) -> dict[str, str]:
+    """Return the amounts of one replica by resource name.
+
+    Args:
+        resources: the amounts that are known, units already multiplied in unless they are a template.
+        units: of the instance.
+        instance: as the form names it; amounts in place that are templates are taken from it.
+    """
     suffix = f" x {units}" if is_template(units) else ""
-    return {name: f"{text}{suffix}" for name, text in resources.rendered().items()}
+    known = {name: f"{text}{suffix}" for name, text in resources.rendered().items()}
+    if not isinstance(instance, InPlaceInstance):
+        return known
+    written = {"cpu": instance.cpu, "memory": instance.memory, GPU_RESOURCE: instance.gpu}
+    times = f" x {units}" if units != 1 else ""
+    return known | {name: f"{value}{times}" for name, value in written.items() if is_template(value)}
+
+
+def first_instance(compute: Any) -> Instance:
+    """Return the instance that stands first; a compute whose type is a template may hold either field."""
+    instances = compute.instances
+    first: Instance = instances[0] if instances else compute.instance
+    return first
 
 
 def half_memory(resources: Resources, units: int | str) -> str | None:

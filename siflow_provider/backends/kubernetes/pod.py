@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from siflow_provider.core.protocol import RenderContext
+    from siflow_provider.spec.compute import Instance
     from siflow_provider.spec.resolve import Flavor, ResolvedTask
 
 __all__ = ["Replica", "node_affinity", "replica_env", "replica_pod", "shared_pod_fields"]
@@ -41,6 +42,7 @@ class Replica:
         role: master, worker or head.
         container: the name that the controller asks for.
         flavor: what it runs on.
+        instance: the form's own word for it.
         units: units of the instance; a template where the form still holds one.
         command: argv; None leaves the start to the controller.
         env: variables of the role, stronger than the task's.
@@ -49,6 +51,7 @@ class Replica:
     role: str
     container: str
     flavor: Flavor
+    instance: Instance
     units: int | str
     command: tuple[str, ...] | None
     env: Mapping[str, str]
@@ -58,7 +61,7 @@ def replica_pod(task: ResolvedTask, context: RenderContext, replica: Replica) ->
     """Return the pod template of one role."""
     shm_size = task.task.shm_size or half_memory(replica.flavor.resources, replica.units)
     storage = replica_storage(task, context, shm_size=shm_size)
-    size = amounts(replica.flavor.resources, replica.units)
+    size = amounts(replica.flavor.resources, replica.units, replica.instance)
     container: dict[str, Any] = {"name": replica.container, "image": task.image}
     if replica.command is not None:
         container["command"] = list(replica.command)

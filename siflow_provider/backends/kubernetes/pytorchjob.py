@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from siflow_provider.backends.kubernetes.amounts import first_instance
 from siflow_provider.backends.kubernetes.metadata import is_queued, job_metadata
 from siflow_provider.backends.kubernetes.names import SCRIPTS_DIR
 from siflow_provider.backends.kubernetes.pod import Replica, replica_pod
@@ -45,6 +46,7 @@ def _replicas(task: ResolvedTask, context: RenderContext, role: str, count: int)
         role=role,
         container="pytorch",
         flavor=task.flavors[0],
+        instance=first_instance(task.task.compute),
         units=task.task.compute.units_per_replica,
         command=("bash", f"{SCRIPTS_DIR}/run.sh"),
         env={},

@@ -19,9 +19,10 @@ source: KubeRay v1.6.0 ray-operator/controllers/ray/common/job.go, pod.go; apis/
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from siflow_provider.backends.kubernetes.amounts import whole
+from siflow_provider.backends.kubernetes.amounts import first_instance, whole
 from siflow_provider.backends.kubernetes.literal import DOLLAR_ENV, TICK_ENV, submitter_literal
 from siflow_provider.backends.kubernetes.metadata import is_queued, job_metadata, pod_metadata
 from siflow_provider.backends.kubernetes.names import RUN_DIR, SCRIPTS_DIR
@@ -99,8 +100,9 @@ def _submitter(task: ResolvedTask, context: RenderContext) -> dict[str, Any]:
 
 def _cluster(task: ResolvedTask, ray: RaySection, context: RenderContext) -> dict[str, Any]:
     session = session_dir(task)
-    head_units = ray.head.units if ray.head is not None else task.task.compute.units_per_replica
-    head = _replica(task, "head", task.head or task.flavors[0], head_units)
+    head = _like_workers(task, "head")
+    if ray.head is not None:
+        head = replace(head, flavor=task.head or task.flavors[0], instance=ray.head.instance, units=ray.head.units)
     start = {} if session is None else {"temp-dir": session}
     cluster: dict[str, Any] = {}
     if ray.autoscaling is not None:
@@ -113,7 +115,6 @@ def _cluster(task: ResolvedTask, ray: RaySection, context: RenderContext) -> dic
 
 
 def _workers(task: ResolvedTask, ray: RaySection, context: RenderContext) -> dict[str, Any]:
-    replica = _replica(task, "worker", task.flavors[0], task.task.compute.units_per_replica)
     workers, bounds = task.task.workers, ray.autoscaling
     return {
         "groupName": WORKER_GROUP,
@@ -121,16 +122,17 @@ def _workers(task: ResolvedTask, ray: RaySection, context: RenderContext) -> dic
         "minReplicas": workers if bounds is None else bounds.min_workers,
         "maxReplicas": workers if bounds is None else bounds.max_workers,
         "rayStartParams": {},
-        "template": replica_pod(task, context, replica),
+        "template": replica_pod(task, context, _like_workers(task, "worker")),
     }
 
 
-def _replica(task: ResolvedTask, role: str, flavor: Any, units: int) -> Replica:
+def _like_workers(task: ResolvedTask, role: str) -> Replica:
     return Replica(
         role=role,
         container=f"ray-{role}",
-        flavor=flavor,
-        units=units,
+        flavor=task.flavors[0],
+        instance=first_instance(task.task.compute),
+        units=task.task.compute.units_per_replica,
         command=("bash", f"{SCRIPTS_DIR}/ssh.sh") if task.task.ssh else None,
         env={} if session_dir(task) is None else {_SESSION_ENV: RUN_DIR},
     )

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import copy
 import json
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import pytest
+import yaml
+
+from siflow_provider.errors import Problem, SpecError
 from siflow_provider.spec.base import Template
 from siflow_provider.spec.compute import OnDemand
 from siflow_provider.spec.hidden import Hidden
 from siflow_provider.spec.policy import Monitoring
 from siflow_provider.spec.ray import Autoscaling, Debug, Head, RaySection
+from tests.golden.manifests import FORMS, rendered_form, written
 from tests.unit.backends.kubernetes.tasks import CPU, container, document, job, pods, pytorch, ray, rendered
 
 N: Any = Template("{{ params.n }}")
@@ -99,3 +107,72 @@ def test_switch_that_is_a_template_is_drawn_as_on() -> None:
         f"{manifest.name}-master-0 slots=8",
         f"# {{{{ params.n }}}} workers: {manifest.name}-worker-0 and so on",
     ]
+
+
+def _leaves(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    items = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    for key, item in items:
+        yield from _leaves(item, (*path, key))
+    if path:
+        yield path
+
+
+def _with(node: Any, path: tuple[Any, ...], value: str) -> Any:
+    changed = copy.deepcopy(node)
+    place = changed
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    return changed
+
+
+def _cases() -> Iterator[Any]:
+    for form in FORMS:
+        data = yaml.safe_load(form.read_text(encoding="utf-8"))
+        for path in _leaves(data):
+            if path[0] != "kind" and path[-1] != "hidden":
+                yield pytest.param(form, _with(data, path, "{{ params.x }}"), id=f"{form.stem}-{path}")
+
+
+@pytest.mark.parametrize(("form", "data"), list(_cases()))
+def test_template_in_any_place_of_any_example_is_shown_or_named(form: Path, data: dict[str, Any]) -> None:
+    faults: tuple[Problem, ...] = ()
+    text = "kind: "
+    try:
+        text = written(rendered_form(form, data))
+    except SpecError as error:
+        faults = error.problems
+    assert "kind: " in text
+    assert all("whole section" in problem.message and problem.path for problem in faults)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "shown"),
+    [
+        ("image", "registry.example/a:{{ params.tag }}", "image: registry.example/a:{{ params.tag }}"),
+        ("workers", "{{ params.n }}", "replicas: '{{ params.n }}'"),
+        ("command", "echo {{ ds }}", "command: echo {{ ds }}"),
+        ("volumes", [{"name": "pvc:{{ params.v }}", "mount_path": "/mnt/v"}], "claimName: pvc:{{ params.v }}"),
+    ],
+)
+def test_template_of_a_file_is_found_again_in_what_is_shown(field: str, value: Any, shown: str) -> None:
+    form = next(form for form in FORMS if form.stem == "minimal-pytorch")
+    data = yaml.safe_load(form.read_text(encoding="utf-8"))
+    assert shown in written(rendered_form(form, {**data, field: value}))
+
+
+def test_amounts_in_place_keep_their_templates() -> None:
+    form = next(form for form in FORMS if form.stem == "minimal-pytorch")
+    data = yaml.safe_load(form.read_text(encoding="utf-8"))
+    data["compute"] = {
+        "type": "on_demand",
+        "instances": [{"cpu": "{{ params.cpu }}", "memory": "16Gi", "gpu": "{{ params.gpu }}"}],
+        "units_per_replica": 2,
+    }
+    documents = rendered_form(form, data).documents
+    size = documents[0]["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]["containers"][0]["resources"]
+    assert size["limits"] == {
+        "memory": "32Gi",
+        "cpu": "{{ params.cpu }} x 2",
+        "nvidia.com/gpu": "{{ params.gpu }} x 2",
+    }
