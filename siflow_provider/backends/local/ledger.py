@@ -13,6 +13,7 @@ from typing import Any
 
 from siflow_provider.backends.local.capacity import Amounts, machine
 from siflow_provider.backends.local.lock import locked
+from siflow_provider.backends.local.processes import kill_marked
 from siflow_provider.backends.local.store import StateDir, read_json, write_json
 
 __all__ = ["Admission", "Entry", "Ledger", "Usage"]
@@ -134,10 +135,13 @@ class Ledger:
         entries = []
         for path in self._folder.glob("*.json"):
             entry = Entry.parse(read_json(path))
-            if entry is None or not self._state.run(entry.name).alive:
-                path.unlink(missing_ok=True)
-            else:
+            if entry is not None and self._state.run(entry.name).alive:
                 entries.append(entry)
+                continue
+            if entry is not None:
+                # its share is free only when nothing of it runs any more
+                kill_marked(entry.uid)
+            path.unlink(missing_ok=True)
         entries.sort(key=lambda entry: entry.turn)
         return Usage(
             machine(self._state),

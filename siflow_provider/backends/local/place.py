@@ -11,14 +11,12 @@ from typing import Any
 
 from siflow_provider.backends.local.capacity import Amounts, machine
 from siflow_provider.backends.local.mounts import mount_env
+from siflow_provider.backends.local.processes import MARKER_ENV
 from siflow_provider.backends.local.record import Submission
 from siflow_provider.backends.local.store import RunFolder, StateDir
 from siflow_provider.core.results import RESULTS_ENV
 
-__all__ = ["MARKER_ENV", "Place", "prepare"]
-
-MARKER_ENV = "SIFLOW_RUN_UID"
-"""In the environment of every process of a run: finds those that nobody's child is any more."""
+__all__ = ["Place", "prepare"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,10 @@ import psutil
 
 from siflow_provider.backends.local.tether import die_with_parent
 
-__all__ = ["Processes", "exit_code", "kill_tree"]
+__all__ = ["MARKER_ENV", "Processes", "exit_code", "kill_marked", "kill_tree"]
 
+MARKER_ENV = "SIFLOW_RUN_UID"
+"""In the environment of every process of a run: finds those that nobody's child is any more."""
 _PROMPT_SECONDS = 0.05
 
 
@@ -81,11 +83,15 @@ class Processes:
     def end_all(self, grace_seconds: float) -> None:
         """End every descendant of this process; returns when none is alive.
 
-        Groups get SIGTERM and `grace_seconds`, then whatever is left gets SIGKILL until nothing is left.
+        Each gets SIGTERM and `grace_seconds`, then whatever is left gets SIGKILL until nothing is left.
         """
         for process in self._own.values():
             if process.poll() is None:
                 _signal_group(process.pid, signal.SIGTERM)
+        for member in self._alive():
+            with contextlib.suppress(psutil.NoSuchProcess, ProcessLookupError):
+                if os.getsid(member.pid) not in self._own:  # it left its replica's session
+                    member.terminate()
         deadline = time.monotonic() + grace_seconds
         while (alive := self._alive()) and time.monotonic() < deadline:
             _wait([alive[0].pid], min(_PROMPT_SECONDS * 4, deadline - time.monotonic()))
@@ -109,6 +115,19 @@ def kill_tree(members: Iterable[psutil.Process]) -> None:
             pids.append(member.pid)
     for pid in pids:
         _wait([pid], 1.0)
+
+
+def kill_marked(uid: str) -> None:
+    """Kill every process whose environment says that it belongs to run `uid`: what outlived its whole supervision."""
+    while marked := [process for process in psutil.process_iter() if _is_marked(process, uid)]:
+        kill_tree(marked)
+
+
+def _is_marked(process: psutil.Process, uid: str) -> bool:
+    try:
+        return process.environ().get(MARKER_ENV) == uid and not _is_zombie(process)
+    except (psutil.NoSuchProcess, psutil.AccessDenied, OSError):
+        return False
 
 
 def _children(*, recursive: bool) -> list[psutil.Process]:

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from siflow_provider.backends.local.processes import kill_marked
 from siflow_provider.backends.local.ray_job import clean_up
 from siflow_provider.backends.local.record import RunState, lost, read_state, read_submission
 from siflow_provider.backends.local.store import RunFolder, StateDir, read_json, write_json
-from siflow_provider.core.status import main_replica
+from siflow_provider.core.status import Phase, main_replica
 from siflow_provider.errors import BackendUnavailable
 
 if TYPE_CHECKING:
@@ -116,6 +117,8 @@ class Runs:
         folder = self.state.run(ref.name)
         state = self.state_of(ref)
         if state.phase.terminal and not folder.alive:
+            if state.phase is Phase.LOST:
+                kill_marked(ref.uid)
             return
         if folder.stop.exists():
             return

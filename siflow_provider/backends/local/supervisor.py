@@ -83,7 +83,9 @@ def _guard(state: StateDir, folder: RunFolder) -> None:
         pid, status = os.waitpid(-1, 0)
         if pid == supervisor:
             break
-    _clean_up(state, folder, os.waitstatus_to_exitcode(status))
+    code = os.waitstatus_to_exitcode(status)
+    if code != 0:  # 0: it ended everything and wrote the last state itself
+        _clean_up(state, folder, code)
 
 
 def _supervise(state: StateDir, folder: RunFolder, guard: int) -> None:

@@ -3,20 +3,9 @@
 from __future__ import annotations
 
 from siflow_provider.backends.local.backend import LocalBackend
-from siflow_provider.core.status import JobRef, LogCursor, Phase, Status
+from siflow_provider.core.status import Phase
+from tests.unit.backends.local.following import end_of, lines_of, running
 from tests.unit.backends.local.tasks import context, task
-
-
-async def end_of(backend: LocalBackend, ref: JobRef) -> Status:
-    last = None
-    async for status in backend.watch(ref):
-        last = status
-    assert last is not None
-    return last
-
-
-async def lines_of(backend: LocalBackend, ref: JobRef, replica: str = "master-0") -> list[str]:
-    return [line.text async for line in backend.logs(ref, (replica,), LogCursor())]
 
 
 async def test_two_replicas_run_and_succeed_with_torch_rendezvous_variables(backend: LocalBackend) -> None:
@@ -44,9 +33,7 @@ async def test_failing_rank_is_named_with_its_exit_code_and_last_lines(backend: 
 
 async def test_stop_ends_the_run_and_says_who_asked(backend: LocalBackend) -> None:
     ref = await backend.submit(backend.render(task("sleep 600", workers=1), context()))
-    async for status in backend.watch(ref):
-        if status.phase is Phase.RUNNING:
-            break
+    await running(backend, ref)
     await backend.stop(ref, by="ada")
     status = await backend.status(ref)
     assert (status.phase, status.stopped_by) == (Phase.STOPPED, "ada")

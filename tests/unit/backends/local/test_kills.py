@@ -1,0 +1,151 @@
+"""Whatever is killed, nothing of a run is left running and nobody is told that a dead run runs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from siflow_provider.backends.local.backend import LocalBackend
+from siflow_provider.backends.local.lock import is_held
+from siflow_provider.core.identity import Identity
+from siflow_provider.core.status import FailureClass, Phase
+from tests.unit.backends.local.following import end_of, processes_of, running, supervisor_of, until
+from tests.unit.backends.local.tasks import context, task
+
+_ESCAPING = "(setsid sleep 611 & setsid bash -c 'sleep 612 & disown; sleep 613' & ) ; sleep 614"
+
+_STARTER = """
+import asyncio, sys
+from siflow_provider.backends.local.backend import LocalBackend
+from siflow_provider.backends.settings import Settings
+from siflow_provider.backends.local.lock import is_held
+from siflow_provider.core.identity import Identity
+from tests.unit.backends.local.tasks import context, task
+
+async def main():
+    async with LocalBackend(Settings(state_dir=sys.argv[1])) as backend:
+        identity = Identity(dag_id="d", task_id="t", run_id="r")
+        await backend.submit(backend.render(task("sleep 1; echo done"), context(identity)))
+        print("submitted", flush=True)
+        await asyncio.sleep(600)
+
+asyncio.run(main())
+"""
+
+
+@contextmanager
+def _bystander() -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen(["sleep", "600"]) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def _submit_and_be_killed(state_dir: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", _STARTER, str(state_dir)],
+        cwd=Path(__file__).parents[4],
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    ) as starter:
+        assert starter.stdout is not None
+        said = starter.stdout.readline()
+        os.killpg(starter.pid, signal.SIGKILL)
+    assert said == b"submitted\n"
+
+
+async def test_killed_starter_leaves_the_run_alone(backend: LocalBackend, state_dir: Path) -> None:
+    await asyncio.to_thread(_submit_and_be_killed, state_dir)
+    ref = await backend.find(Identity(dag_id="d", task_id="t", run_id="r"))
+    assert ref is not None
+    assert (await end_of(backend, ref)).phase is Phase.SUCCEEDED
+
+
+async def test_killed_supervisor_is_lost_and_leaves_no_process(backend: LocalBackend, state_dir: Path) -> None:
+    ref = await backend.submit(backend.render(task(_ESCAPING, workers=1), context()))
+    await running(backend, ref)
+    await until(lambda: len(processes_of(ref)) >= 8)
+    supervisor_of(state_dir, ref).kill()
+    status = await end_of(backend, ref)
+    assert status.phase is Phase.LOST
+    assert status.failure is not None
+    assert status.failure.category is FailureClass.LOST
+    assert "SIGKILL" in status.failure.summary
+    assert processes_of(ref) == []
+
+
+async def test_killed_guard_ends_the_run_and_leaves_no_process(backend: LocalBackend, state_dir: Path) -> None:
+    ref = await backend.submit(backend.render(task(_ESCAPING), context()))
+    await running(backend, ref)
+    await until(lambda: len(processes_of(ref)) >= 4)
+    guard = supervisor_of(state_dir, ref).parent()
+    assert guard is not None
+    guard.kill()
+    assert (await end_of(backend, ref)).phase is Phase.LOST
+    assert processes_of(ref) == []
+
+
+async def test_stop_finds_what_outlived_a_wholly_killed_supervision(backend: LocalBackend, state_dir: Path) -> None:
+    ref = await backend.submit(backend.render(task(_ESCAPING), context()))
+    await running(backend, ref)
+    await until(lambda: len(processes_of(ref)) >= 4)
+    supervisor = supervisor_of(state_dir, ref)
+    guard = supervisor.parent()
+    assert guard is not None
+    guard.suspend()
+    supervisor.kill()
+    guard.kill()
+    assert (await end_of(backend, ref)).phase is Phase.LOST
+    await backend.stop(ref, by="ada")
+    assert processes_of(ref) == []
+    assert (await backend.status(ref)).phase is Phase.LOST
+
+
+async def test_rank_that_ignores_sigterm_is_killed_after_the_grace(backend: LocalBackend) -> None:
+    command = "trap '' TERM; if [ $RANK = 1 ]; then exit 7; fi; while true; do sleep 1; done"
+    ref = await backend.submit(backend.render(task(command, workers=1), context()))
+    status = await end_of(backend, ref)
+    assert status.phase is Phase.FAILED
+    assert status.failure is not None
+    assert (status.failure.replica, status.failure.exit_code) == ("worker-0", 7)
+    assert processes_of(ref) == []
+
+
+async def test_processes_that_escape_end_with_a_run_that_succeeds(backend: LocalBackend) -> None:
+    ref = await backend.submit(backend.render(task("setsid sleep 611 & disown; echo done"), context()))
+    assert (await end_of(backend, ref)).phase is Phase.SUCCEEDED
+    assert processes_of(ref) == []
+
+
+async def test_forged_state_is_lost_and_its_process_is_not_touched(backend: LocalBackend, state_dir: Path) -> None:
+    ref = await backend.submit(backend.render(task("true"), context()))
+    await end_of(backend, ref)
+    await until(lambda: not is_held(state_dir / "runs" / ref.name / "lock"))
+    path = state_dir / "runs" / ref.name / "state.json"
+    state = json.loads(path.read_text())
+    with _bystander() as bystander:
+        forged = {**state["replicas"][0], "pid": bystander.pid, "phase": "running"}
+        path.write_text(json.dumps({**state, "phase": "running", "replicas": [forged], "supervisor": bystander.pid}))
+        assert (await backend.status(ref)).phase is Phase.LOST
+        await backend.stop(ref, by="ada")
+        assert bystander.poll() is None
+
+
+async def test_run_of_an_earlier_boot_is_lost(backend: LocalBackend, state_dir: Path) -> None:
+    ref = await backend.submit(backend.render(task("true"), context()))
+    await end_of(backend, ref)
+    await until(lambda: not is_held(state_dir / "runs" / ref.name / "lock"))
+    path = state_dir / "runs" / ref.name / "state.json"
+    state = json.loads(path.read_text())
+    path.write_text(json.dumps({**state, "phase": "running", "boot_id": "another"}))
+    status = await backend.status(ref)
+    assert status.phase is Phase.LOST
+    assert "started anew" in status.reason
