@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Discriminator, Tag
 
 from siflow_provider.spec.base import ITEM, Form, is_unknown
-from siflow_provider.spec.containers import STRUCTURE
+from siflow_provider.spec.containers import NAME_OR_MAPPING, STRUCTURE
 from siflow_provider.spec.scalars import Count, Filled, Flag, Positive, PositiveSeconds, Quantity, choice
 from siflow_provider.spec.wording import kind_of, quote, suggest
 from siflow_provider.spec.wrongs import Wrong, Wrongs
@@ -55,7 +55,7 @@ Instance = Annotated[
     Annotated[Filled, Tag("\0name")] | Annotated[InPlaceInstance, Tag("\0in-place")],
     Discriminator(_instance_tag),
     BeforeValidator(_instance_shape),
-    STRUCTURE,
+    NAME_OR_MAPPING,
 ]
 """A catalog name, or amounts in place."""
 

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator
 
 from siflow_provider.spec.base import Form
 
-__all__ = ["STRUCTURE", "structured"]
+__all__ = ["NAME_OR_MAPPING", "STRUCTURE", "structured"]
 
 _LONGEST = 1_000_000
 
@@ -42,5 +42,12 @@ def _spelled(text: str) -> Any:
         return text
 
 
+def _mapping_or_text(value: Any) -> Any:
+    read = structured(value)
+    return value if isinstance(value, str) and not isinstance(read, dict) else read
+
+
 STRUCTURE = BeforeValidator(structured)
 """Annotates a field that holds a list or a mapping."""
+NAME_OR_MAPPING = BeforeValidator(_mapping_or_text)
+"""Annotates a field that holds a name or a mapping."""

@@ -91,13 +91,14 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
-    block = "\n" in value and value.isprintable() is False and _fits_block(value)
-    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if block else None)
-
-
-def _fits_block(value: str) -> bool:
     lines = value.split("\n")
-    return all(line.isprintable() and line == line.rstrip() for line in lines) and not value.startswith((" ", "\n"))
+    if not all(line.isprintable() for line in lines):
+        style = '"'  # tabs, and what YAML takes for line ends (U+0085, U+2028), survive only when escaped
+    elif len(lines) > 1 and all(line == line.rstrip() for line in lines) and not value.startswith((" ", "\n")):
+        style = "|"
+    else:
+        style = None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
 
 def _unresolved(dumper: yaml.SafeDumper, value: object) -> yaml.ScalarNode:

@@ -16,10 +16,27 @@ from siflow_provider.spec.hidden import Hidden
 from siflow_provider.spec.wording import kind_of, suggest, unfit
 from siflow_provider.spec.wrongs import Wrong, Wrongs
 
-__all__ = ["conceal", "env_text", "parse_env"]
+__all__ = ["ENV_SCHEMA", "conceal", "env_text", "parse_env"]
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _SHORTEST_MASKED = 5
+_SCALARS = [{"type": "string"}, {"type": "number"}, {"type": "boolean"}]
+ENV_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "propertyNames": {"pattern": r"^[A-Za-z_][A-Za-z0-9_]*$"},
+    "additionalProperties": {
+        "anyOf": [
+            *_SCALARS,
+            {
+                "type": "object",
+                "properties": {"value": {"anyOf": _SCALARS}, "hidden": {"type": "boolean"}},
+                "required": ["value"],
+                "additionalProperties": False,
+            },
+        ]
+    },
+}
+"""JSON Schema of `env`."""
 _FORMS = "text, a number, true/false or {value: ..., hidden: true}"
 
 

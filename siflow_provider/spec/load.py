@@ -11,8 +11,9 @@ from pydantic import ValidationError
 
 from siflow_provider.errors import Problem, SpecError
 from siflow_provider.spec import rules
-from siflow_provider.spec.base import Form, Mode
+from siflow_provider.spec.base import Mode
 from siflow_provider.spec.document import Document, as_mapping, read_document
+from siflow_provider.spec.dump import to_fields
 from siflow_provider.spec.lookup import Lookup
 from siflow_provider.spec.problems import problems_of, without_wrongs
 from siflow_provider.spec.resolve import Defaults
@@ -118,8 +119,8 @@ def expect(data: Mapping[str, Any], *, kind: str) -> None:
 
 
 def _document(source: Source) -> Document:
-    if isinstance(source, Form):
-        return Document(dict(source))
+    if isinstance(source, PyTorchJob | RayJob):
+        return Document(to_fields(source))
     if isinstance(source, Mapping):
         return Document(source)
     if isinstance(source, str | Path):

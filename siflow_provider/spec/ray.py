@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, WithJsonSchema
 
 from siflow_provider.spec.base import Form
 from siflow_provider.spec.compute import Instance
@@ -56,12 +56,19 @@ class Autoscaling(Form):
     """How fast workers are added."""
 
 
+RuntimeEnv = Annotated[
+    dict[str, Any],
+    BeforeValidator(parse_runtime_env),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "object"}]}),
+]
+
+
 class RaySection(Form):
     """`ray:` of a RayJob."""
 
     head: Annotated[Head, STRUCTURE] | None = None
     """The head's own size; left out: the workers' instance."""
-    runtime_env: Annotated[dict[str, Any], BeforeValidator(parse_runtime_env)] | None = None
+    runtime_env: RuntimeEnv | None = None
     """Ray's runtime environment, in Ray's own format: YAML text or a mapping."""
     shared_storage: Annotated[SharedStorage, STRUCTURE] | None = None
     """A volume at /tmp/ray of every pod."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, PlainValidator
+from pydantic import AfterValidator, BeforeValidator, PlainValidator, WithJsonSchema
 
 from siflow_provider.spec.duration import parse_duration
 from siflow_provider.spec.quantity import parse_quantity
@@ -32,16 +32,19 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+_LARGEST = 10**9
 _DIGITS = re.compile(r"[+-]?\d{1,18}", re.ASCII)
 
 
 def whole(value: Any) -> int:
     """Return a whole number: an int, or the text of one. 1.5, 2.0 and true are none."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
     if isinstance(value, str) and _DIGITS.fullmatch(value.strip()):
-        return int(value)
-    raise Wrong(f"{quote(value)} is not a whole number")
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise Wrong(f"{quote(value)} is not a whole number")
+    if abs(value) > _LARGEST:
+        raise Wrong(f"{quote(value)} is too large; at most {_LARGEST}")
+    return value
 
 
 def flag(value: Any) -> bool:
@@ -110,7 +113,7 @@ def _seconds(*, zero: bool) -> PlainValidator:
             raise Wrong(f"{quote(value)} is not allowed; a length of time here is {rule}")
         return seconds
 
-    return PlainValidator(check, json_schema_input_type=float | str)
+    return PlainValidator(check)
 
 
 def _quantity(value: Any) -> str:
@@ -121,23 +124,26 @@ def _quantity(value: Any) -> str:
     return str(value).strip()
 
 
+_NUMBER_OR_TEXT = {"anyOf": [{"type": "number"}, {"type": "string"}]}
 Text = Annotated[str, BeforeValidator(text)]
 """Any text without NUL."""
 Filled = Annotated[str, BeforeValidator(text), AfterValidator(_filled)]
 """Text that is not blank."""
-Version = Annotated[str, BeforeValidator(_version)]
+Version = Annotated[
+    str, BeforeValidator(_version), WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "integer"}]})
+]
 """Text; a whole number is taken as its digits (2.60 is refused: YAML reads it as 2.6)."""
 Flag = Annotated[bool, BeforeValidator(flag)]
 """True or false."""
-Count = Annotated[int, at_least(0)]
+Count = Annotated[int, at_least(0), WithJsonSchema({"type": "integer", "minimum": 0})]
 """A whole number from 0 on."""
-Positive = Annotated[int, at_least(1)]
+Positive = Annotated[int, at_least(1), WithJsonSchema({"type": "integer", "minimum": 1})]
 """A whole number from 1 on."""
-PositiveSeconds = Annotated[float, _seconds(zero=False)]
+PositiveSeconds = Annotated[float, _seconds(zero=False), WithJsonSchema(_NUMBER_OR_TEXT)]
 """A length of time in seconds, more than 0."""
-NonNegativeSeconds = Annotated[float, _seconds(zero=True)]
+NonNegativeSeconds = Annotated[float, _seconds(zero=True), WithJsonSchema(_NUMBER_OR_TEXT)]
 """A length of time in seconds, 0 allowed."""
-Quantity = Annotated[str, BeforeValidator(_quantity)]
+Quantity = Annotated[str, BeforeValidator(_quantity), WithJsonSchema(_NUMBER_OR_TEXT)]
 """A Kubernetes quantity of more than 0, as text."""
 
 
@@ -149,5 +155,5 @@ def _port(value: Any) -> int:
 
 
 _LAST_PORT = 65535
-Port = Annotated[int, BeforeValidator(_port)]
+Port = Annotated[int, BeforeValidator(_port), WithJsonSchema({"type": "integer", "minimum": 1, "maximum": 65535})]
 """A port number."""

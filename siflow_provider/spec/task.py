@@ -16,13 +16,14 @@ from pydantic import (
     Tag,
     ValidationError,
     ValidationInfo,
+    WithJsonSchema,
     model_validator,
 )
 
 from siflow_provider.spec.base import ITEM, Form, Mode
 from siflow_provider.spec.compute import Compute
-from siflow_provider.spec.containers import STRUCTURE
-from siflow_provider.spec.env import parse_env
+from siflow_provider.spec.containers import NAME_OR_MAPPING, STRUCTURE
+from siflow_provider.spec.env import ENV_SCHEMA, parse_env
 from siflow_provider.spec.hidden import Hidden
 from siflow_provider.spec.image_url import image_url
 from siflow_provider.spec.kube_names import label_key, label_value
@@ -65,7 +66,7 @@ Image = Annotated[
     Annotated[Text, AfterValidator(image_url), Tag("\0url")] | Annotated[CatalogImage, Tag("\0catalog")],
     Discriminator(_image_tag),
     BeforeValidator(_image_shape),
-    STRUCTURE,
+    NAME_OR_MAPPING,
 ]
 
 
@@ -109,7 +110,7 @@ def _command(command: Any) -> str:
 
 
 Command = Annotated[Text, BeforeValidator(_command)]
-Env = Annotated[dict[str, str | Hidden], BeforeValidator(parse_env), STRUCTURE]
+Env = Annotated[dict[str, str | Hidden], BeforeValidator(parse_env), STRUCTURE, WithJsonSchema(ENV_SCHEMA)]
 Labels = Annotated[
     dict[
         Annotated[Text, AfterValidator(label_key)],
@@ -117,7 +118,11 @@ Labels = Annotated[
     ],
     STRUCTURE,
 ]
-PullRetries = Annotated[int, at_least(-1, "; -1 = never give up, 0 = the first failed pull fails the task")]
+PullRetries = Annotated[
+    int,
+    at_least(-1, "; -1 = never give up, 0 = the first failed pull fails the task"),
+    WithJsonSchema({"type": "integer", "minimum": -1}),
+]
 
 
 class _Task(Form):

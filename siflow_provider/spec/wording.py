@@ -53,8 +53,10 @@ def kind_of(value: Any) -> str:
 
 def nearest(word: object, choices: Iterable[str]) -> str | None:
     """Return the choice that is most like `word`; None when none is near."""
+    if not isinstance(word, str):
+        return None
     known = {choice.casefold(): choice for choice in choices}
-    found = get_close_matches(str(word)[:200].casefold(), known, n=1, cutoff=0.6)
+    found = get_close_matches(word[:200].casefold(), known, n=1, cutoff=0.6)
     return known[found[0]] if found else None
 
 

@@ -366,6 +366,7 @@ WRONG: list[Row] = [
     ("workers 2.0", P, {"workers": 2.0}, "workers", ["2.0 is not a whole number"]),
     ("workers true", P, {"workers": True}, "workers", ["true is not a whole number"]),
     ("workers negative", P, {"workers": -1}, "workers", ["-1 is too small", "at least 0"]),
+    ("workers without measure", P, {"workers": 10**5000}, "workers", ["a huge number is too large"]),
     ("workers text", P, {"workers": "two"}, "workers", ["'two' is not a whole number"]),
     ("priority", P, {"priority": "hihg"}, "priority", ["'hihg'", "did you mean 'high'?"]),
     # advanced
