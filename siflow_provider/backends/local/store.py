@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +30,8 @@ _KEEP_DELETED_SECONDS = 24 * 3600.0
 
 def write_json(path: Path, value: Any, *, mode: int = 0o644) -> None:
     """Write `value` so that a reader sees the old file or the new one, and a crash leaves one of both."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    # a name of this thread's own: several may write the same file at once
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_native_id()}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         json.dump(value, file, ensure_ascii=False, sort_keys=True)

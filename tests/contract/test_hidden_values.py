@@ -1,0 +1,86 @@
+"""A hidden value is seen by the task alone."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from dataclasses import replace
+
+import pytest
+
+from siflow_provider.core.outcome import FollowPolicy
+from siflow_provider.core.policy import follow_policy
+from siflow_provider.core.protocol import TrainingBackend
+from siflow_provider.core.run import run
+from siflow_provider.core.status import Phase
+from siflow_provider.errors import NameTaken, SiflowError, UnsupportedError
+from tests.contract.life import Told, context, end, expect_nothing_running, read, start, texts, until_phase
+from tests.contract.world import World
+
+CHECK = 'test "$(printf %s "$SECRET" | sha256sum | cut -c1-64)" = "$EXPECTED" && echo seen'
+
+
+@pytest.fixture
+def secret() -> str:
+    return f"canary-{secrets.token_hex(12)}"
+
+
+def digest(value: str) -> str:
+    return hashlib.sha256(value.encode()).hexdigest()
+
+
+async def test_every_replica_sees_the_hidden_value(world: World, backend: TrainingBackend, secret: str) -> None:
+    task = world.task(CHECK, workers=1, hidden={"SECRET": secret}, env={"EXPECTED": digest(secret)})
+    ref = await start(backend, task)
+    assert (await end(backend, ref)).phase is Phase.SUCCEEDED
+    lines = await read(backend, ref)
+    assert texts(lines, "master-0") == texts(lines, "worker-0") == ["seen"]
+
+
+async def test_nobody_else_sees_it_while_the_run_goes_on_or_later(
+    world: World, backend: TrainingBackend, secret: str
+) -> None:
+    task = world.task("echo begun; sleep 600", workers=1, hidden={"SECRET": secret})
+    manifest = backend.render(task, context())
+    assert secret not in repr(manifest)
+    ref = await backend.submit(manifest)
+    status = await until_phase(backend, ref, Phase.RUNNING)
+    assert secret not in repr(status)
+    assert secret not in repr(ref)
+    assert secret not in repr(await backend.runs())
+    assert secret not in world.visible_text()
+    await backend.stop(ref, by="the test")
+    await expect_nothing_running(world, ref)
+    assert secret not in world.visible_text()
+
+
+async def test_it_is_in_nothing_that_a_failing_run_tells(world: World, backend: TrainingBackend, secret: str) -> None:
+    task = world.task("exit 3", hidden={"SECRET": secret}, fault_tolerance={"max_retries": 1, "retry_on": ["code"]})
+    told = Told()
+    ended = await run(backend, task, context(), follow_policy(task), told, quota="require")
+    assert ended.outcome.failure is not None
+    assert secret not in told.everything
+    assert secret not in repr(ended)
+    assert secret not in ended.outcome.model_dump_json()
+    assert secret not in ended.outcome.failure.describe()
+
+
+async def test_it_is_in_no_error(world: World, backend: TrainingBackend, secret: str) -> None:
+    taken = await start(backend, world.task("sleep 600"))
+    manifest = backend.render(world.task("true", hidden={"SECRET": secret}), context())
+    errors: list[SiflowError] = []
+    with pytest.raises(NameTaken) as refused:
+        await backend.submit(replace(manifest, name=taken.name))
+    errors.append(refused.value)
+    path, task = world.refused()[0]
+    assert path
+    with pytest.raises(UnsupportedError) as unsupported:
+        backend.render(replace(task, hidden=manifest.hidden), context())
+    errors.append(unsupported.value)
+    for error in errors:
+        assert secret not in f"{error} {error!r} {vars(error)}"
+
+
+async def test_the_policy_that_crosses_a_database_holds_no_secret(world: World, secret: str) -> None:
+    policy: FollowPolicy = follow_policy(world.task("true", hidden={"SECRET": secret}))
+    assert secret not in policy.model_dump_json()
