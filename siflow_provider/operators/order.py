@@ -31,7 +31,7 @@ from siflow_provider.triggers.veil import Veil
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from airflow.sdk import Context
+    from airflow.sdk import BaseOperator, Context
 
     from siflow_provider.backends.settings import Settings
     from siflow_provider.core.launch import QuotaPolicy
@@ -115,7 +115,7 @@ def order_of(operator: SiflowTaskOperator, context: Context, carried: Carried) -
         UsageError: the connection can't be used.
     """
     operator.prepare_form(context)
-    raw = _rendered_form(operator, context)
+    raw = rendered_form(operator, context)
     if carried.prefix:
         raw["name_prefix"] = carried.prefix
     settings = SiflowHook(operator.conn_id).settings()
@@ -149,7 +149,7 @@ def _resolved(
     if checked.task is not None:
         try:
             return resolve(
-                checked.task, catalog, settings.defaults(timezone=_timezone(operator)), user=user
+                checked.task, catalog, settings.defaults(timezone=timezone_of(operator)), user=user
             ), checked.warnings
         except SpecError as error:
             errors = error.problems
@@ -185,7 +185,8 @@ def _parsed_form(operator: SiflowTaskOperator, document: Document | None) -> dic
     return {name: unrendered(value) for name, value in raw.items()}
 
 
-def _rendered_form(operator: SiflowTaskOperator, context: Context) -> dict[str, Any]:
+def rendered_form(operator: SiflowTaskOperator, context: Context) -> dict[str, Any]:
+    """Return the whole raw form of a rendered operator: its spec and, above it, its own keywords."""
     document = _spec_document(operator)
     spec: Any = {}
     if document is not None:
@@ -210,7 +211,8 @@ def _selection(logs: Any) -> Any:
     return logs if isinstance(logs, str) else tuple(logs)
 
 
-def _timezone(operator: SiflowTaskOperator) -> str | None:
+def timezone_of(operator: BaseOperator) -> str | None:
+    """Return the IANA name of the DAG's time zone; None where it has none."""
     zone = operator.dag.timezone
     name = str(getattr(zone, "key", None) or getattr(zone, "name", ""))
     return name if name in available_timezones() else None

@@ -7,24 +7,21 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from airflow.providers.common.compat.sdk import AirflowTaskTimeout
-from airflow.sdk import BaseOperator
-from pydantic import BaseModel
 
 from siflow_provider.core.attempts import Step
 from siflow_provider.core.outcome import OutcomeKind
 from siflow_provider.core.run import RunEnd
 from siflow_provider.errors import BackendError, RunFailed
-from siflow_provider.hooks.process import mask_now
 from siflow_provider.hooks.siflow import SiflowHook
 from siflow_provider.links import LINKS
 from siflow_provider.operators.arguments import KillAction, Logs, QuotaPolicy
 from siflow_provider.operators.bridge import Interrupt, run_blocking
-from siflow_provider.operators.form import form_fields, hide, hide_defaults, is_hidden_form, unfold
+from siflow_provider.operators.form import form_fields, hide, hide_defaults
 from siflow_provider.operators.leg import advance, launch_and_look, run_to_end, stop_quietly
 from siflow_provider.operators.order import check_at_parse, order_of
 from siflow_provider.operators.outcome import airflow_errors, finish
 from siflow_provider.operators.partial import HidingPartial, hide_arguments
-from siflow_provider.spec.hidden import Hidden
+from siflow_provider.operators.rendering import RendersForms
 from siflow_provider.spec.task import PyTorchJob, RayJob
 from siflow_provider.triggers.reporter import TaskReporter
 from siflow_provider.triggers.run import Carried, RunEvent, RunTrigger, RunTriggerData
@@ -35,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from pathlib import Path
 
-    import jinja2
     from airflow.sdk import Context
 
     from siflow_provider.operators.order import Order
@@ -49,7 +45,7 @@ LAST_NET = timedelta(minutes=1)
 T = TypeVar("T")
 
 
-class SiflowTaskOperator(BaseOperator):
+class SiflowTaskOperator(RendersForms):
     """What `PyTorchJobOperator` and `RayJobOperator` share; not for use by itself.
 
     Attributes:
@@ -94,25 +90,6 @@ class SiflowTaskOperator(BaseOperator):
         made = super().partial(**hide_arguments(kwargs))
         hide_defaults(made.kwargs["dag"], form_fields(cls.model))
         return HidingPartial.of(made)
-
-    def render_template(
-        self,
-        content: Any,
-        context: Context,
-        jinja_env: jinja2.Environment | None = None,
-        seen_oids: set[int] | None = None,
-    ) -> Any:
-        """Render as every operator does, and models and hidden values too; a hidden value is masked at once."""
-        if isinstance(content, BaseModel):
-            content = unfold(content)
-        if is_hidden_form(content):
-            content = Hidden(content["value"])
-        if not isinstance(content, Hidden):
-            return super().render_template(content, context, jinja_env, seen_oids)
-        # a new object: the one in a mapped task's `partial` is shared by all of its instances
-        hidden = Hidden(super().render_template(content.value, context, jinja_env, seen_oids))
-        mask_now([hidden.reveal()])
-        return hidden
 
     def _take(self, arguments: dict[str, Any], airflow: dict[str, Any]) -> None:
         """Keep the arguments under their own names, as they are (hidden values wrapped), and check the form."""

@@ -1,0 +1,98 @@
+"""`TrainingNotifier`: a task's end told through the same channels as the form's alerts, by Airflow's own callbacks."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseNotifier
+
+from siflow_provider.hooks.alerts import ALERT_SECONDS, deliver
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from airflow.sdk import Context
+
+__all__ = ["TrainingNotifier"]
+
+_OF_STATE = {"success": "succeeded", "failed": "failed", "up_for_retry": "retrying", "running": "started"}
+
+
+class TrainingNotifier(BaseNotifier):
+    """Send one message to Airflow connections of the apprise provider; for callbacks and deadlines.
+
+    A channel that is dead, slow or wrong costs a warning and never the task's state.
+
+    Args:
+        connections: Airflow connection ids.
+        event: one of the form's alert events; left out, it follows from the task's state.
+        title: left out, task and event.
+        message: left out, where the task ran and, for a failure, its reason.
+        kwargs: what Airflow itself hands over (the context, for a deadline).
+
+    Example:
+        PyTorchJobOperator(..., on_failure_callback=TrainingNotifier(connections=["apprise_nlp"]))
+    """
+
+    template_fields: Sequence[str] = ("connections", "event", "title", "message")
+
+    def __init__(
+        self,
+        *,
+        connections: str | Sequence[str],
+        event: str = "",
+        title: str = "",
+        message: str = "",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.connections = [connections] if isinstance(connections, str) else list(connections)
+        self.event = event
+        self.title = title
+        self.message = message
+
+    def notify(self, context: Context) -> None:
+        """Send from a worker or the DAG processor. Never raises; done within `ALERT_SECONDS`."""
+        # a thread of its own: callbacks also run where an event loop is at work
+        thread = threading.Thread(target=asyncio.run, args=(self.async_notify(context),), daemon=True)
+        thread.start()
+        thread.join(ALERT_SECONDS + 1)
+
+    async def async_notify(self, context: Context) -> None:
+        """Send from the triggerer. Never raises; done within `ALERT_SECONDS`."""
+        event = self.event or _event(context)
+        title = self.title or f"SiFlow: {_where(context)} {event.replace('_', ' ')}"
+        body = self.message or _reason(context) or title
+        await asyncio.gather(*(deliver(each, title=title, body=body, event=event) for each in self.connections))
+
+
+def _event(context: Mapping[str, Any]) -> str:
+    state = str(getattr(context.get("ti"), "state", "") or "")
+    if context.get("exception") is not None and state != "up_for_retry":
+        return "failed"
+    return _OF_STATE.get(state, "queued_too_long" if "deadline" in context else "failed")
+
+
+def _where(context: Mapping[str, Any]) -> str:
+    instance = context.get("ti")
+    if instance is not None:
+        index = f"[{instance.map_index}]" if getattr(instance, "map_index", -1) not in (-1, None) else ""
+        return f"{instance.dag_id}.{instance.task_id}{index}"
+    run = context.get("dag_run")
+    # a deadline's context holds the DAG run as the API shows it
+    return str(_get(run, "dag_id") or "a DAG run")
+
+
+def _reason(context: Mapping[str, Any]) -> str:
+    instance, run = context.get("ti"), context.get("dag_run")
+    run_id = getattr(instance, "run_id", None) or _get(run, "run_id") or _get(run, "dag_run_id")
+    lines = [f"DAG run: {run_id}" if run_id else "", f"try: {instance.try_number}" if instance is not None else ""]
+    error = context.get("exception")
+    return "\n".join(line for line in (*lines, str(error) if error is not None else "") if line)
+
+
+def _get(item: Any, name: str) -> Any:
+    return item.get(name) if isinstance(item, dict) else getattr(item, name, None)

@@ -1,0 +1,41 @@
+"""Rendering of forms: models and hidden values, at any depth, beside what Airflow renders by itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+from pydantic import BaseModel
+
+from siflow_provider.hooks.process import mask_now
+from siflow_provider.operators.form import is_hidden_form, unfold
+from siflow_provider.spec.hidden import Hidden
+
+if TYPE_CHECKING:
+    import jinja2
+    from airflow.sdk import Context
+
+__all__ = ["RendersForms"]
+
+
+class RendersForms(BaseOperator):
+    """An operator or sensor with form fields among its template fields."""
+
+    def render_template(
+        self,
+        content: Any,
+        context: Context,
+        jinja_env: jinja2.Environment | None = None,
+        seen_oids: set[int] | None = None,
+    ) -> Any:
+        """Render as every operator does, and models and hidden values too; a hidden value is masked at once."""
+        if isinstance(content, BaseModel):
+            content = unfold(content)
+        if is_hidden_form(content):
+            content = Hidden(content["value"])
+        if not isinstance(content, Hidden):
+            return super().render_template(content, context, jinja_env, seen_oids)
+        # a new object: the one in a mapped task's `partial` is shared by all of its instances
+        hidden = Hidden(super().render_template(content.value, context, jinja_env, seen_oids))
+        mask_now([hidden.reveal()])
+        return hidden

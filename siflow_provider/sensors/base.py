@@ -1,0 +1,111 @@
+"""What our sensors share: when they wait where, and what a mistake does to a sensor that may fail softly."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.common.compat.sdk import (
+    AirflowException,
+    AirflowFailException,
+    AirflowSkipException,
+)
+from airflow.sdk import BaseSensorOperator, PokeReturnValue
+
+from siflow_provider.errors import BackendUnavailable, SiflowError
+
+try:
+    from airflow.sdk.exceptions import TaskDeferralError
+except ImportError:  # before Airflow 3.2
+    from airflow.exceptions import TaskDeferralError  # type: ignore[no-redef]
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from airflow.sdk import Context
+
+__all__ = ["Refused", "SiflowSensor", "Unanswered", "refusing"]
+
+
+class Refused(AirflowFailException):
+    """A mistake that no waiting mends: fails at once, without retry, also with `soft_fail`."""
+
+
+class Unanswered(AirflowException):
+    """The question could not be asked: fails, with Airflow's retries, also with `soft_fail`."""
+
+
+@contextmanager
+def refusing() -> Iterator[None]:
+    """Turn each of our errors that passes into Airflow's, with our words and without our traceback."""
+    try:
+        yield
+    except BackendUnavailable as error:
+        raise Unanswered(str(error)) from None
+    except SiflowError as error:
+        raise Refused(str(error)) from None
+
+
+class SiflowSensor(BaseSensorOperator):
+    """A sensor whose `soft_fail` means the same in all three modes: running out of time skips, a mistake fails.
+
+    Airflow itself skips on every error while deferred, and on an `AirflowFailException` while it pokes; a wrong queue
+    would turn a pipeline quietly into skipped tasks (apache/airflow#61130). `never_fail` keeps Airflow's meaning: any
+    error skips.
+
+    Args:
+        deferrable: wait in the triggerer; None = unless `mode="reschedule"` is asked for.
+        kwargs: every keyword of an Airflow sensor.
+    """
+
+    deferrable: bool
+
+    def __init__(self, *, deferrable: bool | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.deferrable = self.mode != "reschedule" if deferrable is None else deferrable
+
+    def execute(self, context: Context) -> Any:
+        """Look once and defer, or poke as every sensor does."""
+        if not self.deferrable:
+            try:
+                return super().execute(context)
+            except AirflowSkipException as skip:
+                _take_back(skip, soft_fail=self.soft_fail)
+                raise
+        found = self._first_look(context)
+        if isinstance(found, PokeReturnValue) and found.is_done:
+            return found.xcom_value
+        return self.wait_deferred(context)
+
+    def wait_deferred(self, context: Context) -> Any:
+        """Defer; called when a first look did not end the wait."""
+        raise TaskDeferralError(f"{type(self).__name__} can't wait in the triggerer")
+
+    def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
+        """Resume as every sensor does, but for mistakes under `soft_fail`."""
+        try:
+            return super().resume_execution(next_method, next_kwargs, context)
+        except AirflowSkipException as skip:
+            _take_back(skip, soft_fail=self.soft_fail)
+            raise
+
+    def _first_look(self, context: Context) -> bool | PokeReturnValue:
+        """Poke once by the rules of Airflow's own poke loop."""
+        try:
+            return self.poke(context)
+        except AirflowSkipException:
+            raise
+        except Exception as error:
+            fails = isinstance(error, AirflowFailException)
+            if self.silent_fail and not fails:
+                self.log.warning("the first look failed, looking again: %s", error)
+                return False
+            if self.never_fail or (self.soft_fail and fails and not isinstance(error, Refused)):
+                raise AirflowSkipException(f"Skipping: {error}") from error
+            raise
+
+
+def _take_back(skip: AirflowSkipException, *, soft_fail: bool) -> None:
+    """Raise what Airflow turned into a skip, where it was no failure of the kind that `soft_fail` is for."""
+    if soft_fail and isinstance(skip.__cause__, (Refused, Unanswered, TaskDeferralError)):
+        raise skip.__cause__ from None

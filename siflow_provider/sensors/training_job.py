@@ -1,0 +1,183 @@
+"""`TrainingJobSensor`: waits for a run that somebody else started."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.common.compat.sdk import AirflowFailException
+from airflow.sdk import PokeReturnValue, XComArg
+
+from siflow_provider.backends import make_backend
+from siflow_provider.core.follow import follow
+from siflow_provider.core.outcome import FollowPolicy, Totals
+from siflow_provider.core.run import RunEnd
+from siflow_provider.core.status import JobRef
+from siflow_provider.errors import BackendUnavailable, RunFailed, UsageError
+from siflow_provider.hooks.siflow import DEFAULT_CONN_ID, SiflowHook
+from siflow_provider.operators.bridge import run_blocking
+from siflow_provider.operators.outcome import finish
+from siflow_provider.sensors.base import SiflowSensor, Unanswered, refusing
+from siflow_provider.triggers.find import FindRunTrigger, find_run
+from siflow_provider.triggers.quota import Waiting
+from siflow_provider.triggers.reporter import TaskReporter
+from siflow_provider.triggers.run import Carried, RunEvent, RunTrigger, RunTriggerData
+from siflow_provider.triggers.store import Store
+from siflow_provider.triggers.veil import Veil
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from siflow_provider.backends.settings import Settings
+    from siflow_provider.core.status import Status
+    from siflow_provider.operators.arguments import Logs
+
+__all__ = ["TrainingJobSensor"]
+
+
+class TrainingJobSensor(SiflowSensor):
+    """Wait until a run ended that another task, the CLI or a person started; its end is this task's end.
+
+    A run that ended well passes with the same `return_value` as the operators'; one that failed, was stopped or is
+    lost fails this task at once (`soft_fail` skips it, as Airflow defines). Follows the newest attempt that exists
+    when the run is found. Never stops the run: it belongs to somebody else.
+
+    Args:
+        name: the run's full name, such as `bert-3f9c1a7`; it need not exist yet.
+        ref: what an operator pushed (`train.output`), or a `JobRef`: name and, where given, uid are matched.
+        conn_id: the Airflow connection on whose backend the run is.
+        logs: whose lines the task log shows: `master`, `all`, `none` or names of replicas.
+        deferrable: wait in the triggerer (the default, unless `mode="reschedule"`).
+        kwargs: every keyword of an Airflow sensor.
+
+    Example:
+        TrainingJobSensor(task_id="wait", name="bert-{{ params.suffix }}", timeout=24 * 3600)
+    """
+
+    template_fields: Sequence[str] = ("name", "ref")
+    ui_color = "#e6f4ea"
+
+    name: str | XComArg | None
+    ref: JobRef | Mapping[str, Any] | str | XComArg | None
+    conn_id: str
+    logs: Logs
+    _waiting: Waiting | None = None
+
+    def __init__(
+        self,
+        *,
+        name: str | XComArg | None = None,
+        ref: JobRef | Mapping[str, Any] | str | XComArg | None = None,
+        conn_id: str = DEFAULT_CONN_ID,
+        logs: Logs = "master",
+        deferrable: bool | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(deferrable=deferrable, **kwargs)
+        if (name is None) == (ref is None):
+            raise UsageError(f"TrainingJobSensor {self.task_id!r} needs exactly one of `name` and `ref`.")
+        self.name = name
+        self.ref = ref.model_dump(mode="json") if isinstance(ref, JobRef) else ref
+        self.conn_id = conn_id
+        self.logs = logs
+
+    def poke(self, context: Context) -> bool | PokeReturnValue:
+        """Look for the run; once it ended, return its result."""
+        with refusing():
+            settings = SiflowHook(self.conn_id).settings()
+            name, uid = self._wanted()
+            status = run_blocking(lambda: _find(settings, name, uid))
+            self._say(status, name)
+            if status is None or not status.phase.terminal:
+                return False
+            end = run_blocking(lambda: _end(settings, status.ref, self._policy(), self._reporter(context)))
+        return PokeReturnValue(is_done=True, xcom_value=self._finished(end))
+
+    def wait_deferred(self, context: Context) -> Any:
+        """Wait in the triggerer: for the run to appear, then for its end."""
+        with refusing():
+            name, uid = self._wanted()
+            settings = SiflowHook(self.conn_id).settings()
+            status = run_blocking(lambda: _find(settings, name, uid))
+        deadline = datetime.now(UTC) + timedelta(seconds=self.timeout)
+        if status is not None:
+            self._defer_to_end(status.ref, deadline)
+        self.defer(
+            trigger=FindRunTrigger(self.conn_id, name, uid, self.poke_interval, deadline.isoformat()),
+            method_name="run_found",
+            timeout=_left(deadline),
+        )
+
+    def run_found(self, context: Context, event: dict[str, Any], **_: Any) -> None:
+        """Go on waiting, for the end of the run that was found."""
+        if event["error"]:
+            raise Unanswered(event["error"])
+        self._defer_to_end(JobRef.model_validate(event["ref"]), datetime.fromisoformat(event["deadline"]))
+
+    def run_ended(self, context: Context, event: dict[str, Any], **_: Any) -> dict[str, Any]:
+        """End as the run ended."""
+        told = RunEvent.model_validate(event)
+        if told.outcome is None:
+            raise Unanswered(told.error)
+        return self._finished(RunEnd(told.outcome, Totals()))
+
+    def _defer_to_end(self, ref: JobRef, deadline: datetime) -> None:
+        data = RunTriggerData(
+            conn_id=self.conn_id,
+            ref=ref,
+            policy=self._policy(),
+            carried=Carried(prefix=ref.name),
+            on_kill_action="detach",
+        )
+        self.defer(trigger=RunTrigger(**data.model_dump(mode="json")), method_name="run_ended", timeout=_left(deadline))
+
+    def _wanted(self) -> tuple[str, str]:
+        """Return the run's name and, where known, its uid."""
+        if self.ref is None:
+            return str(self.name).strip(), ""
+        ref: Any = self.ref
+        try:
+            ref = json.loads(ref) if isinstance(ref, str) and ref.lstrip().startswith("{") else ref
+            name, uid = (ref["name"], ref.get("uid", "")) if isinstance(ref, Mapping) else (ref, "")
+        except (ValueError, KeyError):
+            hint = 'Give what an operator pushed: {"name": ..., "uid": ...}.'
+            raise UsageError("`ref` names no run.", hint=hint) from None
+        return str(name), str(uid)
+
+    def _policy(self) -> FollowPolicy:
+        return FollowPolicy(logs=self.logs if isinstance(self.logs, str) else tuple(self.logs))
+
+    def _reporter(self, context: Context) -> TaskReporter:
+        return TaskReporter(self.log, Store(context["ti"]), veil=Veil())
+
+    def _say(self, status: Status | None, name: str) -> None:
+        text = f"no run named {name} yet" if status is None else f"{status.ref.name} is {status.phase} {status.reason}"
+        self._waiting = self._waiting or Waiting()
+        if self._waiting.is_news(text):
+            self.log.info("%s", text.rstrip())
+
+    def _finished(self, end: RunEnd) -> dict[str, Any]:
+        try:
+            return finish(end)
+        except RunFailed as error:
+            raise AirflowFailException(str(error)) from None
+
+
+def _left(deadline: datetime) -> timedelta:
+    return max(timedelta(), deadline - datetime.now(UTC))
+
+
+async def _find(settings: Settings, name: str, uid: str) -> Status | None:
+    try:
+        async with make_backend(settings) as backend:
+            ref = await find_run(backend, name, uid)
+            return None if ref is None else await backend.status(ref)
+    except BackendUnavailable:
+        return None  # as good as not seen: it is looked for again
+
+
+async def _end(settings: Settings, ref: JobRef, policy: FollowPolicy, reporter: TaskReporter) -> RunEnd:
+    async with make_backend(settings) as backend:
+        return RunEnd(await follow(backend, ref, policy, reporter), Totals())

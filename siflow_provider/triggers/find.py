@@ -1,0 +1,95 @@
+"""`FindRunTrigger`: waits in the triggerer until a run of a given name exists."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from siflow_provider.backends import make_backend
+from siflow_provider.errors import BackendUnavailable, SiflowError
+from siflow_provider.hooks.siflow import DEFAULT_CONN_ID, SiflowHook
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from siflow_provider.core.protocol import Backend
+    from siflow_provider.core.status import JobRef
+
+__all__ = ["FindRunTrigger", "find_run"]
+
+CLASSPATH = "siflow_provider.triggers.find.FindRunTrigger"
+"""Stored with each deferred task: a new place needs an alias here for as long as tasks may be deferred."""
+
+
+async def find_run(backend: Backend, name: str, uid: str = "") -> JobRef | None:
+    """Return the newest attempt of the run that `name` is an attempt of; None when there is none.
+
+    Args:
+        backend: opened.
+        name: the full name of any of its attempts.
+        uid: the backend's id of that very attempt; "" takes the newest run of the name.
+    """
+    refs = [status.ref for status in await backend.runs()]
+    meant = next((ref for ref in refs if ref.name == name and uid in ("", ref.uid)), None)
+    if meant is None:
+        return None
+    return max((ref for ref in refs if ref.task_uuid == meant.task_uuid), key=lambda ref: ref.attempt)
+
+
+class FindRunTrigger(BaseTrigger):
+    """Fires once, with the ref of the run.
+
+    Args:
+        conn_id: where the backend's settings come from.
+        name: the run's full name.
+        uid: the backend's id of it; "" = any.
+        interval: seconds between two looks.
+        deadline: when the sensor's patience ends, ISO 8601; handed back with the event.
+    """
+
+    def __init__(
+        self,
+        conn_id: str = DEFAULT_CONN_ID,
+        name: str = "",
+        uid: str = "",
+        interval: float = 60.0,
+        deadline: str = "",
+    ) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.conn_id = conn_id
+        self.name = name
+        self.uid = uid
+        self.interval = interval
+        self.deadline = deadline
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Return what Airflow stores: class path and arguments, JSON types only."""
+        names = ("conn_id", "name", "uid", "interval", "deadline")
+        return CLASSPATH, {name: getattr(self, name) for name in names}
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Look at once and then every `interval` seconds."""
+        try:
+            ref = await self._wait()
+            event: dict[str, Any] = {"ref": ref.model_dump(mode="json"), "error": "", "deadline": self.deadline}
+        except SiflowError as error:
+            event = {"ref": None, "error": str(error), "deadline": self.deadline}
+        yield TriggerEvent(event)  # type: ignore[no-untyped-call]
+
+    async def _wait(self) -> JobRef:
+        settings = await SiflowHook(self.conn_id).asettings()
+        answered = True
+        while True:
+            try:
+                async with make_backend(settings) as backend:
+                    while (ref := await find_run(backend, self.name, self.uid)) is None:
+                        answered = True
+                        await asyncio.sleep(self.interval)
+                    return ref
+            except BackendUnavailable as error:
+                if answered:
+                    self.log.warning("no answer from the backend, trying again: %s", error)
+                answered = False
+                await asyncio.sleep(self.interval)
