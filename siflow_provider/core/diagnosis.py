@@ -6,6 +6,7 @@ class everywhere. `transient` is what a retry can cure with nothing changed (tas
 
 from __future__ import annotations
 
+import re
 import signal
 from dataclasses import dataclass
 
@@ -21,6 +22,7 @@ _COMMAND_CODES = {
     126: "the command could not be executed (not executable, or built for another machine)",
     127: "the command was not found",
 }
+_EXCEPTION = re.compile(r"(?!.*ChildFailedError)(\[?rank\d+\]?: )?[\w.]+(Error|Exception|Interrupt|Exit)\b(: |$)")
 _FROM_OUTSIDE = frozenset({"SIGKILL", "SIGTERM", "SIGINT", "SIGHUP"})
 _SIGNAL_HINTS = {
     "SIGKILL": "Often the system's memory ran out: give a replica more memory, or lower the batch size or the number "
@@ -128,9 +130,16 @@ def _by_exit_code(evidence: Evidence) -> Failure:
     summary = f"{evidence.who} {_ended(evidence)}"
     if code in _COMMAND_CODES:
         summary += f": {_COMMAND_CODES[code]}"
+    elif told := _last_exception(evidence.last_lines):
+        summary += f": {told}"
     elif evidence.reason:
         summary += f": {evidence.reason}"
     return _failure(evidence, FailureClass.CODE, summary, hint="The task's own code ended so: see its last lines.")
+
+
+def _last_exception(lines: tuple[str, ...]) -> str:
+    """Return the last line by which Python tells an exception, but the launcher's, which says only that a rank failed."""
+    return next((line[:300] for line in reversed(lines) if _EXCEPTION.match(line)), "")
 
 
 def _failure(

@@ -80,7 +80,7 @@ class Identity(BaseModel):
 
         Example:
             >>> Identity(dag_id="d", task_id="t", run_id="r").name("train")
-            'train-nklxdda'
+            'train-w7rwdss'
         """
         lead = f"j-{prefix}" if prefix[:1].isdigit() else prefix
         tail = f"-{self.suffix}" + (f"-{self.attempt}" if self.attempt > 1 else "")

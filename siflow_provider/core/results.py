@@ -53,12 +53,15 @@ class ResultReader:
         self._parts: list[str] = []
         self._size = 0
         self._open = False
+        self._inside = False  # a long line that is no result
 
     def feed(self, line: LogLine) -> str | None:
         """Read one line (or piece of one); return what to tell the user when a result can't be used."""
         if not self._open:
-            if not line.text.startswith(MARKER):
+            inside, self._inside = self._inside, line.partial
+            if inside or not line.text.startswith(MARKER):
                 return None
+            self._inside = False
             self._parts, self._size = [], 0
         text = line.text if self._open else line.text[len(MARKER) :]
         self._size += len(text.encode("utf-8", "replace"))
