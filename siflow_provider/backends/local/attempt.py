@@ -24,7 +24,7 @@ from siflow_provider.backends.local.runner import Ending, Launch, Runner, Runner
 from siflow_provider.backends.local.store import RunFolder, StateDir, read_json, write_json
 from siflow_provider.backends.local.tether import become_subreaper
 from siflow_provider.core.status import Failure, FailureClass, Phase, QueuePlace
-from siflow_provider.errors import SiflowError
+from siflow_provider.errors import SiflowError, UsageError
 
 __all__ = ["GRACE_SECONDS", "Attempt"]
 
@@ -36,6 +36,10 @@ _RUNNERS = {
     "RayJob": "siflow_provider.backends.local.ray_cluster:RayCluster",
 }
 _SIGKILLED = 128 + signal.SIGKILL
+
+
+class _CannotPrepare(UsageError):
+    """What the task mounts is not there."""
 
 
 class Attempt:
@@ -96,7 +100,10 @@ class Attempt:
     # -- the work
 
     def _start(self, gpus: tuple[int, ...]) -> Runner:
-        place = prepare(self._folder, self._submission, self._hidden)
+        try:
+            place = prepare(self._folder, self._submission, self._hidden)
+        except UsageError as error:
+            raise _CannotPrepare(error.message, hint=error.hint) from error
         for note in place.notes:
             self._event(note)
         launch = Launch(
@@ -165,7 +172,8 @@ class Attempt:
             return
         hint = error.hint if isinstance(error, SiflowError) else "See supervisor.log in the run's folder."
         message = error.message if isinstance(error, SiflowError) else f"{type(error).__name__}: {error}"
-        failure = Failure(category=FailureClass.PLATFORM, summary=message, hint=hint)
+        category = FailureClass.DATA_PATH if isinstance(error, _CannotPrepare) else FailureClass.PLATFORM
+        failure = Failure(category=category, summary=message, hint=hint)
         self._processes.end_all(GRACE_SECONDS)
         self._save(phase=Phase.FAILED, reason=message, failure=failure, ended_at=datetime.now(UTC), queue=None)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from siflow_provider.backends.local.capacity import Amounts, machine
-from siflow_provider.backends.local.mounts import mount_env
+from siflow_provider.backends.local.mounts import mount_view
 from siflow_provider.backends.local.processes import MARKER_ENV
 from siflow_provider.backends.local.record import Submission
 from siflow_provider.backends.local.store import RunFolder, StateDir
@@ -37,7 +37,7 @@ def prepare(folder: RunFolder, submission: Submission, hidden: Mapping[str, str]
         SiflowError: a folder that the task mounts is not there.
     """
     document = _with_amounts(submission.document, machine(StateDir(folder.path.parent.parent)))
-    view = mount_env(document["mounts"])
+    view = mount_view(document["mounts"], folder.work)
     directory = Path(submission.directory)
     notes = list(view.notes)
     if not directory.is_dir():

@@ -13,7 +13,7 @@ __all__ = ["answer"]
 def answer(need: Amounts, replicas: tuple[Amounts, ...], usage: Usage) -> QuotaReport:
     """Return the report for a task that needs `need` in all; `replicas` are the sizes of its replicas."""
     ever = _fit(need, usage.capacity, "this machine", "the task fits on this machine when nothing else runs")
-    free = _fit(need, usage.free, "free on this machine", "the whole task fits now")
+    free = _fit(need, usage.free, "this machine's free share", "the whole task fits now")
     return QuotaReport(
         queue=QUEUE,
         remaining=_remaining(need, usage),

@@ -4,10 +4,12 @@ groups: honoured, told as a warning, or refused here with its reason.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from siflow_provider.backends.local.ray_plan import ray_unsupported, ray_warnings
 from siflow_provider.errors import Reason
 from siflow_provider.spec.compute import Reserved
-from siflow_provider.spec.resolve import ResolvedTask
+from siflow_provider.spec.resolve import Mount, ResolvedTask
 
 __all__ = ["unsupported_fields", "warning_lines"]
 
@@ -71,16 +73,21 @@ def _mount_reasons(task: ResolvedTask) -> list[Reason]:
         index = count.setdefault(mount.source, 0)
         count[mount.source] += 1
         path = "ray.shared_storage" if mount.source == "shared_storage" else f"{mount.source}s[{index}]"
-        if mount.local is None and mount.source != "shared_storage":
-            out.append(
-                Reason(
-                    path,
-                    "NoLocalFolder",
-                    f"the {mount.source} {mount.name!r} has no folder on this machine. "
-                    f"Give it `local: FOLDER` in the catalog.",
-                )
-            )
+        if mount.source != "shared_storage" and (reason := _folder_reason(mount, path)) is not None:
+            out.append(reason)
     return out
+
+
+def _folder_reason(mount: Mount, path: str) -> Reason | None:
+    what = f"the {mount.source} {mount.name!r}"
+    if mount.local is None:
+        return Reason(
+            path, "NoLocalFolder", f"{what} has no folder on this machine. Give it `local: FOLDER` in the catalog."
+        )
+    folder = Path(mount.local).expanduser()
+    if (mount.source == "volume" and not mount.read_only) or folder.is_dir():
+        return None
+    return Reason(path, "FolderMissing", f"{what} should be in {folder}, which is not there. Make it, or mend `local`.")
 
 
 def _command_reasons(task: ResolvedTask) -> list[Reason]:
