@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, PlainValidator, model_validator
 
 from siflow_provider.spec.containers import STRUCTURE
 from siflow_provider.spec.env import parse_env
@@ -204,7 +204,7 @@ class LabelPolicy(_Entry):
 class PersistentEnv(Narrowed):
     """Environment that every task of these groups or users gets; the task's own values win."""
 
-    env: Annotated[dict[str, str | Hidden], BeforeValidator(parse_env), STRUCTURE]
+    env: Annotated[dict[str, str | Hidden], PlainValidator(parse_env), STRUCTURE]
 
 
 class Channel(_Entry):

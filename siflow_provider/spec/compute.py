@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Discriminator, Tag
 from siflow_provider.spec.base import ITEM, Form, is_unknown
 from siflow_provider.spec.containers import NAME_OR_MAPPING, STRUCTURE
 from siflow_provider.spec.scalars import Count, Filled, Flag, Positive, PositiveSeconds, Quantity, choice
-from siflow_provider.spec.wording import kind_of, quote, suggest
+from siflow_provider.spec.wording import kind_of, none_of
 from siflow_provider.spec.wrongs import Wrong, Wrongs
 
 __all__ = [
@@ -42,7 +42,7 @@ class InPlaceInstance(Form):
 
 
 def _instance_tag(value: Any) -> str:
-    return "\0in-place" if isinstance(value, Mapping) else "\0name"
+    return "\0in-place" if isinstance(value, Mapping | InPlaceInstance) else "\0name"
 
 
 def _instance_shape(value: Any) -> Any:
@@ -144,7 +144,7 @@ class Undecided(_Compute):
 
 
 def _compute_tag(value: Any) -> str:
-    kind = value.get("type")
+    kind = value.get("type") if isinstance(value, Mapping) else getattr(value, "type", None)
     return f"\0{kind}" if isinstance(kind, str) and kind in COMPUTE_TYPES else "\0undecided"
 
 
@@ -156,8 +156,7 @@ def _compute_shape(value: Any) -> Any:
     if kind is None:
         raise Wrongs([(".type", f"is required: one of {', '.join(COMPUTE_TYPES)}")])
     if not is_unknown(kind) and not (isinstance(kind, str) and kind in COMPUTE_TYPES):
-        rule = f"{quote(kind)} is none of {', '.join(COMPUTE_TYPES)}"
-        raise Wrongs([(".type", f"{rule}; {suggest(kind, COMPUTE_TYPES)}")])
+        raise Wrongs([(".type", none_of(kind, COMPUTE_TYPES))])
     return value
 
 

@@ -41,9 +41,14 @@ def to_data(task: Task, *, reveal: bool = False) -> dict[str, Any]:
     return _fields(task, show)
 
 
-def to_fields(task: Task) -> dict[str, Any]:
-    """Return the form as `to_data` does, but with `Hidden` objects kept: what an operator's attributes may hold."""
-    return _fields(task, lambda hidden: hidden)
+def to_fields(task: Task, *, templates: bool = False) -> dict[str, Any]:
+    """Return the form as `to_data` does, but with `Hidden` objects kept: what an operator's attributes may hold.
+
+    Args:
+        task: the task.
+        templates: keep `Template` as it is instead of plain text.
+    """
+    return _fields(task, lambda hidden: hidden, plain=not templates)
 
 
 def dump(task: Task, *, reveal: bool = False) -> str:
@@ -54,13 +59,13 @@ def dump(task: Task, *, reveal: bool = False) -> str:
     return text
 
 
-def _fields(form: Form, show: Callable[[Hidden], Any]) -> dict[str, Any]:
+def _fields(form: Form, show: Callable[[Hidden], Any], *, plain: bool = True) -> dict[str, Any]:
     out: dict[str, Any] = {}
     fields = type(form).model_fields
     for name in sorted(fields, key=lambda name: name not in _FIRST):
         value = getattr(form, name)
         if name in _FIRST or value != fields[name].default:
-            out[name] = _plain(format_duration(value) if _is_seconds(name, value) else value, show)
+            out[name] = _plain(format_duration(value) if _is_seconds(name, value) else value, show, plain=plain)
     return out
 
 
@@ -68,18 +73,18 @@ def _is_seconds(name: str, value: Any) -> bool:
     return name in _SECONDS and isinstance(value, float)
 
 
-def _plain(value: Any, show: Callable[[Hidden], Any]) -> Any:
+def _plain(value: Any, show: Callable[[Hidden], Any], *, plain: bool = True) -> Any:
     if isinstance(value, Hidden):
         return show(value)
     if isinstance(value, Form):
-        return _fields(value, show)
+        return _fields(value, show, plain=plain)
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
     if isinstance(value, Mapping):
-        return {key: _plain(item, show) for key, item in value.items()}
+        return {key: _plain(item, show, plain=plain) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item, show) for item in value]
-    return str(value) if isinstance(value, str) else value
+        return [_plain(item, show, plain=plain) for item in value]
+    return str(value) if plain and isinstance(value, str) else value
 
 
 class _Dumper(yaml.SafeDumper):

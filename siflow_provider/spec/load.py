@@ -18,7 +18,7 @@ from siflow_provider.spec.lookup import Lookup
 from siflow_provider.spec.problems import problems_of, without_wrongs
 from siflow_provider.spec.resolve import Defaults
 from siflow_provider.spec.task import PyTorchJob, RayJob, Task
-from siflow_provider.spec.wording import kind_of, quote, suggest
+from siflow_provider.spec.wording import kind_of, none_of
 
 if TYPE_CHECKING:
     from siflow_provider.spec.catalog_model import Catalog
@@ -136,8 +136,8 @@ def _kind(data: dict[Any, Any], wanted: str | None) -> str:
             raise SpecError([Problem("kind", "is required: PyTorchJob or RayJob")])
         data["kind"] = given = wanted
     if not isinstance(given, str) or given not in KINDS:
-        rule = "is none of PyTorchJob, RayJob; written out, since it decides which fields exist"
-        raise SpecError([Problem("kind", f"{quote(given)} {rule}; {suggest(given, KINDS)}")])
+        rule = "written out, since it decides which fields exist"
+        raise SpecError([Problem("kind", f"{none_of(given, KINDS)} ({rule})")])
     if wanted is not None and given != wanted:
         raise SpecError([Problem("kind", f"{given!r} is not what is run here: {wanted}")])
     return given

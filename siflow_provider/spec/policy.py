@@ -63,7 +63,7 @@ class QueuedTooLong(Form):
 
 
 def _event_tag(value: Any) -> str:
-    return "\0length" if isinstance(value, Mapping) else "\0name"
+    return "\0length" if isinstance(value, Mapping | QueuedTooLong) else "\0name"
 
 
 def _event_shape(value: Any) -> Any:

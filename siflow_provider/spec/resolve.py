@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from siflow_provider.errors import Problem, SpecError
+from siflow_provider.errors import SpecError
 from siflow_provider.spec.hidden import Hidden
 from siflow_provider.spec.quantity import Resources
 from siflow_provider.spec.task import Task
@@ -141,14 +141,13 @@ def resolve(
         SpecError: with every name that can't be looked up.
     """
     from siflow_provider.spec.lookup import Lookup
-    from siflow_provider.spec.sections import template_sections
+    from siflow_provider.spec.unrendered import deciding_templates
 
-    open_sections = template_sections(task)
-    if open_sections:
-        raise SpecError(open_sections)
+    unrendered = list(deciding_templates(task))
+    if unrendered:
+        raise SpecError(unrendered)
     lookup = Lookup(task, catalog, defaults or Defaults(), user=user, final=True)
     resolved = lookup.resolved()
     if resolved is None:
-        unrendered = Problem("", "the task holds templates; render it before it is resolved")
-        raise SpecError(lookup.findings.errors or [unrendered])
+        raise SpecError(lookup.findings.errors)
     return resolved

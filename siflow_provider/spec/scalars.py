@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, PlainValidator, WithJsonSc
 
 from siflow_provider.spec.duration import parse_duration
 from siflow_provider.spec.quantity import parse_quantity
-from siflow_provider.spec.wording import kind_of, quote, suggest, unfit
+from siflow_provider.spec.wording import kind_of, none_of, quote, unfit
 from siflow_provider.spec.wrongs import Wrong
 
 __all__ = [
@@ -97,7 +97,7 @@ def choice(*words: str) -> BeforeValidator:
     def check(value: Any) -> str:
         if isinstance(value, str) and value in words:
             return str(value)
-        raise Wrong(f"{quote(value)} is none of {', '.join(words)}; {suggest(value, words)}")
+        raise Wrong(none_of(value, words))
 
     return BeforeValidator(check)
 

@@ -13,10 +13,12 @@ from pydantic import (
     BeforeValidator,
     Discriminator,
     ModelWrapValidatorHandler,
+    PlainValidator,
     Tag,
     ValidationError,
     ValidationInfo,
     WithJsonSchema,
+    model_serializer,
     model_validator,
 )
 
@@ -52,7 +54,7 @@ class CatalogImage(Form):
 
 
 def _image_tag(value: Any) -> str:
-    return "\0catalog" if isinstance(value, Mapping) else "\0url"
+    return "\0catalog" if isinstance(value, Mapping | CatalogImage) else "\0url"
 
 
 def _image_shape(value: Any) -> Any:
@@ -110,7 +112,7 @@ def _command(command: Any) -> str:
 
 
 Command = Annotated[Text, BeforeValidator(_command)]
-Env = Annotated[dict[str, str | Hidden], BeforeValidator(parse_env), STRUCTURE, WithJsonSchema(ENV_SCHEMA)]
+Env = Annotated[dict[str, str | Hidden], PlainValidator(parse_env), STRUCTURE, WithJsonSchema(ENV_SCHEMA)]
 Labels = Annotated[
     dict[
         Annotated[Text, AfterValidator(label_key)],
@@ -194,6 +196,13 @@ class _Task(Form):
             task = None
         expect(data, kind=cls.__name__)
         return task if task is not None else handler(data)
+
+    @model_serializer(mode="plain")
+    def _as_data(self) -> dict[str, Any]:
+        """Serialize as the form is written: hidden values masked, templates as text."""
+        from siflow_provider.spec.dump import to_data
+
+        return to_data(self)  # type: ignore[arg-type] # only the two kinds are ever made
 
 
 class PyTorchJob(_Task):

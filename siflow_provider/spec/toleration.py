@@ -8,7 +8,7 @@ from pydantic import AfterValidator, ValidationInfo
 
 from siflow_provider.spec.base import Mode, is_unknown
 from siflow_provider.spec.containers import STRUCTURE
-from siflow_provider.spec.wording import kind_of, quote, suggest
+from siflow_provider.spec.wording import kind_of, none_of, quote, suggest
 from siflow_provider.spec.wrongs import Wrongs
 
 __all__ = ["Toleration"]
@@ -39,7 +39,7 @@ def _word_faults(key: str, value: Any, mode: Mode) -> list[tuple[str, str]]:
         return [(f".{key}", f"must be text, not {kind_of(value)}; write it in quotes")]
     words = _WORDS.get(key)
     if words and value not in words:
-        return [(f".{key}", f"{quote(value)} is none of {', '.join(words)}; {suggest(value, words)}")]
+        return [(f".{key}", none_of(value, words))]
     return []
 
 

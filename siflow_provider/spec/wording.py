@@ -8,7 +8,7 @@ from typing import Any
 
 from siflow_provider.spec.hidden import MASK, Hidden
 
-__all__ = ["kind_of", "listed", "nearest", "quote", "suggest", "unfit"]
+__all__ = ["kind_of", "listed", "nearest", "none_of", "quote", "suggest", "unfit"]
 
 _LONGEST = 60
 _MOST = 10
@@ -77,3 +77,16 @@ def suggest(word: object, choices: Iterable[str], *, what: str = "choices") -> s
     names = list(choices)
     found = nearest(word, names)
     return f"did you mean {found!r}?" if found is not None else f"{what}: {listed(names)}"
+
+
+def none_of(value: object, choices: Iterable[str]) -> str:
+    """Return the whole refusal of a value that is none of a fixed set.
+
+    Example:
+        >>> none_of("hihg", ["high", "low"])
+        "'hihg' is none of high, low; did you mean 'high'?"
+    """
+    names = list(choices)
+    found = nearest(value, names)
+    hint = f"; did you mean {found!r}?" if found is not None else ""
+    return f"{quote(value)} is none of {listed(names)}{hint}"

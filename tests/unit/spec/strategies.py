@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+from copy import deepcopy
 from decimal import Decimal
 from pathlib import PurePosixPath
 from typing import Any
@@ -84,7 +85,12 @@ _OPTIONAL: dict[str, st.SearchStrategy[Any]] = {
     "queue_timeout": seconds,
     "start_timeout": seconds,
     "fault_tolerance": st.fixed_dictionaries(
-        {}, optional={"max_retries": st.integers(0, 9), "hang_timeout": seconds, "retry_on": st.just(["code", "hang"])}
+        {},
+        optional={
+            "max_retries": st.integers(0, 9),
+            "hang_timeout": seconds,
+            "retry_on": st.builds(lambda: ["code", "hang"]),
+        },
     ),
     "monitoring": st.fixed_dictionaries(
         {"port": st.integers(1, 65535)}, optional={"path": filled.map(lambda p: "/" + p)}
@@ -103,7 +109,7 @@ _OPTIONAL: dict[str, st.SearchStrategy[Any]] = {
             "patch": st.dictionaries(st.just("spec"), json_value, max_size=1),
             "service_account": word,
             "node_selector": st.dictionaries(word, word, max_size=2),
-            "tolerations": st.just([{"key": "a", "operator": "Exists"}]),
+            "tolerations": st.builds(lambda: [{"key": "a", "operator": "Exists"}]),
         },
     ),
 }
@@ -157,7 +163,7 @@ junk = st.one_of(
 @st.composite
 def damaged(draw: st.DrawFn) -> Any:
     """Draw a form with one to three places replaced by junk, removed, or added."""
-    form: Any = draw(forms)
+    form: Any = deepcopy(draw(forms))
     for _ in range(draw(st.integers(1, 3))):
         place = form
         while isinstance(place, dict | list) and place:
