@@ -138,7 +138,7 @@ def _by_exit_code(evidence: Evidence) -> Failure:
 
 
 def _last_exception(lines: tuple[str, ...]) -> str:
-    """Return the last line by which Python tells an exception, but the launcher's, which says only that a rank failed."""
+    """Return the last line that tells an exception, but for the launcher's: that one says only that a rank failed."""
     return next((line[:300] for line in reversed(lines) if _EXCEPTION.match(line)), "")
 
 

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from siflow_provider.core.attempts import first_attempt, next_attempt
-from siflow_provider.core.follow import follow
+from siflow_provider.core.follow import follow, utc_now
 from siflow_provider.core.outcome import Outcome, OutcomeKind, Totals
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import datetime
 
     from siflow_provider.core.launch import QuotaPolicy
     from siflow_provider.core.outcome import FollowPolicy, Reporter
@@ -47,6 +48,7 @@ async def run(
     *,
     quota: QuotaPolicy = "require",
     on_ref: Callable[[JobRef], None] | None = None,
+    clock: Callable[[], datetime] = utc_now,
 ) -> RunEnd:
     """Run a task to its end.
 
@@ -58,6 +60,7 @@ async def run(
         reporter: who is told.
         quota: what a proof that the task can never be admitted does.
         on_ref: called with each new attempt before it is followed, to publish where it is.
+        clock: gives the moment now.
 
     Raises:
         UnsupportedError, NeverAdmissibleError, NameTaken, BackendError: as `launch` and `follow`.
@@ -68,7 +71,7 @@ async def run(
         if on_ref is not None and step.ref != published:
             on_ref(step.ref)
         published = step.ref
-        outcome = await follow(backend, step.ref, step.policy, reporter, cursor=step.cursor)
+        outcome = await follow(backend, step.ref, step.policy, reporter, cursor=step.cursor, clock=clock)
         if outcome.kind not in {OutcomeKind.RETRY, OutcomeKind.MOVE}:
             return RunEnd(outcome, step.ledger.totals)
         step = await next_attempt(

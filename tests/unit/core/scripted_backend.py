@@ -7,7 +7,7 @@ for them; it tests the follower, and no backend.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
@@ -99,10 +99,10 @@ class ScriptedBackend:
 
     name = "scripted"
 
-    def __init__(self, *scripts: Script, quotas: list[QuotaReport | Exception] | None = None) -> None:
+    def __init__(self, *scripts: Script, quotas: Sequence[QuotaReport | Exception] = ()) -> None:
         self.scripts = list(scripts)
         self.runs_by_name: dict[str, _Run] = {}
-        self.quotas = quotas or []
+        self.quotas = list(quotas)
         self.calls: list[str] = []
         self.submitted: list[Manifest] = []
         self.reasons: list[Reason] = []
