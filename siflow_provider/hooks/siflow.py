@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.providers.common.compat.sdk import AirflowNotFoundException, conf
 from airflow.sdk import BaseHook
 
+from siflow_provider.backends import make_backend
 from siflow_provider.backends.settings import Settings
-from siflow_provider.errors import UsageError
-from siflow_provider.hooks.process import mask, mask_now, name_process, read_connection
+from siflow_provider.errors import SiflowError, UsageError
+from siflow_provider.hooks.process import mask, mask_now, name_process, read_connection, redacted
 from siflow_provider.spec.catalog import Catalog, load_catalog
 
 if TYPE_CHECKING:
@@ -90,6 +93,40 @@ class SiflowHook(BaseHook):
         """
         return find_catalog(override, lambda: self.settings().catalog)
 
+    def test_connection(self) -> tuple[bool, str]:
+        """Open the backend and look at its runs; say whether that went well, and what was found or what to mend."""
+        try:
+            settings, catalog = self.settings(), self.catalog()
+            with ThreadPoolExecutor(1) as pool:  # the caller's thread may have an event loop at work
+                found = pool.submit(asyncio.run, _try_backend(settings)).result()
+        except SiflowError as error:
+            return False, str(error)
+        except Exception as error:  # an answer on a form, whatever a client library raises
+            return False, redacted(f"{type(error).__name__}: {error}")
+        return True, found + ("" if catalog is None else "; the catalog is valid")
+
+    @classmethod
+    def get_connection_form_widgets(cls) -> dict[str, Any]:
+        """Return the form's fields for Airflow 3.1; later ones read them from the provider info."""
+        from wtforms import BooleanField, PasswordField, StringField  # type: ignore[import-untyped]  # none published
+
+        from siflow_provider.provider_info import CONNECTION_FIELDS
+
+        widgets = {}
+        for name, field in CONNECTION_FIELDS.items():
+            schema = field["schema"]
+            secret = schema.get("format") == "password"
+            kind = BooleanField if "boolean" in schema["type"] else PasswordField if secret else StringField
+            widgets[name] = kind(field["label"], description=field["description"], default=schema.get("default"))
+        return widgets
+
+    @classmethod
+    def get_ui_field_behaviour(cls) -> dict[str, Any]:
+        """Return how Airflow 3.1 shows its own fields; later ones read it from the provider info."""
+        from siflow_provider.provider_info import CONNECTION_FORM
+
+        return {name.replace("-", "_"): value for name, value in CONNECTION_FORM.items()}
+
     def _parsed(self, connection: Connection) -> Settings:
         try:
             return Settings.from_connection(
@@ -130,6 +167,12 @@ def find_catalog(override: CatalogSource | None, of_connection: Callable[[], Cat
     if path:
         source = Path(path)
     return load_catalog(source) if source is not None else None
+
+
+async def _try_backend(settings: Settings) -> str:
+    async with make_backend(settings) as backend:
+        count = len(await backend.runs())
+    return f"backend {settings.backend} answers: {count} {'run' if count == 1 else 'runs'} of ours"
 
 
 def _local_allowed() -> bool:

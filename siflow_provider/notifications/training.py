@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseNotifier
 
-from siflow_provider.hooks.alerts import ALERT_SECONDS, deliver
+from siflow_provider.hooks.alerts import deliver
+from siflow_provider.operators.bridge import run_blocking
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,10 +56,7 @@ class TrainingNotifier(BaseNotifier):
 
     def notify(self, context: Context) -> None:
         """Send from a worker or the DAG processor. Never raises; done within `ALERT_SECONDS`."""
-        # a thread of its own: callbacks also run where an event loop is at work
-        thread = threading.Thread(target=asyncio.run, args=(self.async_notify(context),), daemon=True)
-        thread.start()
-        thread.join(ALERT_SECONDS + 1)
+        run_blocking(lambda: self.async_notify(context))
 
     async def async_notify(self, context: Context) -> None:
         """Send from the triggerer. Never raises; done within `ALERT_SECONDS`."""

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+import sys
+from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+from siflow_provider.backends.connection import CNCF_OPTIONS, EXTRA_KEYS
 from siflow_provider.errors import UsageError
+from siflow_provider.hooks.process import mask, name_process, redacted
 from siflow_provider.hooks.siflow import SiflowHook
+from siflow_provider.provider_info import CONNECTION_FIELDS
 
 CANARY = "c4n4ry-53cr3t"
 
@@ -31,8 +37,6 @@ async def test_the_event_loop_gets_the_same_settings(connection: str) -> None:
 
 
 def test_the_password_is_masked_in_logs_from_then_on(connection: str) -> None:
-    from siflow_provider.hooks.process import redacted
-
     SiflowHook(connection).settings()
     assert redacted(f"line with {CANARY}") == "line with ***"
 
@@ -63,3 +67,108 @@ def test_a_wrong_connection_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_BAD", "siflow:///?backnd=local")
     with pytest.raises(UsageError, match=r"connection 'bad': .*did you mean `backend`"):
         SiflowHook("bad").settings()
+
+
+def test_the_catalog_is_the_arguments_then_the_connections_then_the_configured_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    configured = tmp_path / "catalog.yaml"
+    configured.write_text("identity: {org: configured, tenant: t}\n")
+    monkeypatch.setenv("AIRFLOW__SIFLOW__CATALOG", str(configured))
+    extra = {"catalog": "identity: {org: connection, tenant: t}\n"}
+    monkeypatch.setenv("AIRFLOW_CONN_OWN", json.dumps({"conn_type": "siflow", "extra": extra}))
+    orgs = [
+        hook.catalog(override)
+        for hook, override in [
+            (SiflowHook("own"), {"identity": {"org": "argument", "tenant": "t"}}),
+            (SiflowHook("own"), None),
+            (SiflowHook(), None),
+        ]
+    ]
+    assert [each.identity.org for each in orgs if each is not None] == ["argument", "connection", "configured"]
+
+
+def test_without_any_catalog_there_is_none() -> None:
+    assert SiflowHook().catalog() is None
+
+
+@pytest.fixture
+def reachable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
+    extra = {"backend": "local", "state_dir": str(tmp_path)}
+    monkeypatch.setenv("AIRFLOW_CONN_HERE", json.dumps({"conn_type": "siflow", "extra": extra}))
+    return "here"
+
+
+def test_testing_a_good_connection_says_what_answers(reachable: str) -> None:
+    assert SiflowHook(reachable).test_connection() == (True, "backend local answers: 0 runs of ours")
+
+
+async def test_a_connection_can_be_tested_where_an_event_loop_is_at_work(reachable: str) -> None:
+    assert SiflowHook(reachable).test_connection()[0] is True
+
+
+@pytest.mark.parametrize(
+    ("extra", "words"),
+    [
+        ({"backend": "locl"}, "`backend`"),
+        ({"backend": "platform"}, "can't submit to the backend 'platform'"),
+        ({"catalog": "instances: 3\n"}, "instances"),
+        ({"state_dir": "/proc/nowhere"}, "/proc/nowhere"),
+    ],
+)
+def test_testing_a_bad_connection_says_what_to_mend(
+    monkeypatch: pytest.MonkeyPatch, extra: dict[str, object], words: str
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_WRONG", json.dumps({"conn_type": "siflow", "extra": extra}))
+    good, text = SiflowHook("wrong").test_connection()
+    assert good is False
+    assert words in text
+
+
+class Widget:
+    """What Airflow 3.1 itself puts in the place of wtforms' fields."""
+
+    def __init__(self, label: str, **options: object) -> None:
+        self.label = label
+        self.options = options
+
+
+def test_airflow_3_1_gets_the_same_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds = {name: type(name, (Widget,), {}) for name in ("BooleanField", "PasswordField", "StringField")}
+    module = ModuleType("wtforms")
+    module.__dict__.update(kinds)
+    monkeypatch.setitem(sys.modules, "wtforms", module)
+    widgets = SiflowHook.get_connection_form_widgets()
+    assert set(widgets) == set(CONNECTION_FIELDS)
+    assert {name for name, each in widgets.items() if isinstance(each, kinds["PasswordField"])} == {
+        "kube_config",
+        "proxy",
+    }
+    assert isinstance(widgets["in_cluster"], kinds["BooleanField"])
+    assert set(SiflowHook.get_ui_field_behaviour()) == {"hidden_fields", "relabeling", "placeholders"}
+
+
+def test_every_field_of_the_form_is_a_key_that_a_connection_may_hold() -> None:
+    assert set(CONNECTION_FIELDS) <= {*EXTRA_KEYS, *CNCF_OPTIONS}
+    assert set(EXTRA_KEYS) <= set(CONNECTION_FIELDS)
+
+
+@pytest.mark.parametrize(
+    ("module", "decoder", "name"),
+    [
+        ("airflow.jobs.triggerer_job_runner", "", "triggerer"),
+        ("airflow.sdk.execution_time.comms", "TypeAdapter(ToDagProcessor)", "dag processor"),
+        ("airflow.sdk.execution_time.comms", "TypeAdapter(ToTask)", "worker"),
+    ],
+)
+def test_an_error_can_name_the_process(monkeypatch: pytest.MonkeyPatch, module: str, decoder: str, name: str) -> None:
+    from airflow.sdk.execution_time import task_runner
+
+    channel = type("Channel", (), {"__module__": module, "body_decoder": decoder})
+    monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", channel(), raising=False)
+    assert name_process() == name
+
+
+async def test_a_secret_of_several_lines_is_masked_line_by_line() -> None:
+    await mask(["{\n  first-line-of-a-key\n}\nsecond-line-of-a-key"])
+    assert redacted("a { first-line-of-a-key } second-line-of-a-key") == "a { *** } ***"
