@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["delete_run", "note_stacks", "stop_run"]
 
 _DUMP_SECONDS = 60.0
+_STOP_TRIES = 5  # a backend may itself take a minute to give up
 
 
 async def note_stacks(backend: Backend, ref: JobRef, reporter: Reporter) -> None:
@@ -35,7 +36,9 @@ async def note_stacks(backend: Backend, ref: JobRef, reporter: Reporter) -> None
 async def stop_run(backend: Backend, ref: JobRef, reporter: Reporter, *, by: str) -> bool:
     """Stop the run; False (and a warning that names it) when the backend could not be brought to do so."""
     try:
-        await patiently(lambda: backend.stop(ref, by=by), what=f"stopping {ref.name}", reporter=reporter)
+        await patiently(
+            lambda: backend.stop(ref, by=by), what=f"stopping {ref.name}", reporter=reporter, tries=_STOP_TRIES
+        )
     except BackendError as error:
         reporter.note(f"{ref.name} could not be stopped and may still run: {error}", warning=True)
         return False

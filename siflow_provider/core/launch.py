@@ -9,6 +9,7 @@ from siflow_provider.core.alarms import Alarms
 from siflow_provider.core.patience import patiently
 from siflow_provider.core.placement import Offer, ask_offers, choose, prefer
 from siflow_provider.core.policy import alert_rules
+from siflow_provider.core.quota import Verdict
 from siflow_provider.core.status import Failure, FailureClass, JobRef, Phase, Status
 from siflow_provider.errors import NeverAdmissibleError, UnsupportedError
 
@@ -121,7 +122,9 @@ async def _apply_quota(
             reporter.note(f"quota is not known: {offer.trouble}", warning=True)
     if not chosen.never:
         if chosen.report is not None and not chosen.fits_now:
-            reporter.note(f"no room now, the task will queue: {chosen.report.why_not()}")
+            known = Verdict.NO in {chosen.report.available.verdict, chosen.report.remaining.verdict}
+            words = "no room now, the task will queue" if known else "whether there is room now is not known"
+            reporter.note(f"{words}: {chosen.report.why_not()}")
         return
     proof = _proof(task, offers)
     if quota == "warn":

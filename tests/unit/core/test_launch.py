@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from siflow_provider.core.launch import QuotaPolicy, launch
+from siflow_provider.core.quota import Answer, Verdict
 from siflow_provider.core.status import Phase
 from siflow_provider.errors import (
     BackendError,
@@ -57,6 +60,14 @@ async def test_a_task_that_fits_later_is_submitted_with_the_reason_for_waiting()
     backend, told = ScriptedBackend(RUNNING, quotas=[room(now_=False)]), Recorder()
     await launch(backend, make_task(), context(), quota="require", reporter=told)
     assert told.notes[0] == "no room now, the task will queue: the pool is full; gpu: need 8 GPUs, have 2 GPUs in main"
+
+
+async def test_room_that_is_not_known_is_not_called_missing() -> None:
+    unknown = Answer(Verdict.UNKNOWN, "the nodes can't be listed")
+    report = replace(room(), available=unknown)
+    backend, told = ScriptedBackend(RUNNING, quotas=[report]), Recorder()
+    await launch(backend, make_task(), context(), quota="require", reporter=told)
+    assert told.notes[0] == "whether there is room now is not known: the nodes can't be listed"
 
 
 async def test_a_task_that_never_fits_is_refused_with_the_proof_and_an_alert() -> None:
