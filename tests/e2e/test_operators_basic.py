@@ -2,42 +2,23 @@
 
 from __future__ import annotations
 
-from textwrap import dedent, indent
-
 from scripts.airflow_stack import AirflowStack
-
-HEAD = """
-from datetime import timedelta
-
-from airflow.sdk import DAG, task
-
-from siflow_provider.operators import PyTorchJobOperator
-
-SMALL = {{"type": "on_demand", "instances": [{{"cpu": "100m", "memory": "64Mi"}}]}}
-
-with DAG("{name}", schedule=None):
-"""
-
-
-def add(stack: AirflowStack, name: str, body: str) -> None:
-    stack.add_dag(name, HEAD.format(name=name) + indent(dedent(body), "    "))
-
+from tests.e2e.training import add_training_dag, runs_of
 
 def test_deferrable_task_shows_its_lines_and_gives_its_results(stack: AirflowStack) -> None:
-    add(
+    add_training_dag(
         stack,
         "op_success",
         '''
         PyTorchJobOperator(
             task_id="train",
-            image="registry.example/train:1",
             command=(
                 "echo hello from rank $RANK of $WORLD_SIZE; sleep 4; "
                 """[ $RANK = 1 ] || echo '{"accuracy": 0.5}' > $SIFLOW_RESULTS"""
             ),
-            compute=SMALL,
             workers=1,
             logs="all",
+            **JOB,
         )
         ''',
     )
@@ -52,3 +33,59 @@ def test_deferrable_task_shows_its_lines_and_gives_its_results(stack: AirflowSta
     assert result["attempts"] == 1
     assert result["results"] == {"accuracy": 0.5}
     assert run.ti("train").xcom("siflow_job")["name"] == result["name"]
+
+
+def test_failing_rank_is_named_with_its_exit_code_and_last_lines(stack: AirflowStack) -> None:
+    add_training_dag(
+        stack,
+        "op_failing_rank",
+        """
+        for mode in (True, False):
+            PyTorchJobOperator(
+                task_id=f"train_{mode}".lower(),
+                command="[ $RANK = 0 ] && sleep 60; for i in 1 2 3; do echo step $i; done; echo no more data >&2; exit 3",
+                workers=1,
+                deferrable=mode,
+                **JOB,
+            )
+        """,
+    )
+    run = stack.trigger("op_failing_rank")
+    assert run.wait(120) == "failed"
+    told = []
+    for name in ("train_true", "train_false"):
+        log = run.ti(name).log()
+        failure = run.ti(name).xcom()["failure"]
+        assert failure["category"] == "code"
+        assert failure["exit_code"] == 3
+        assert failure["replica"] == "worker-0"
+        assert failure["rank"] == 1
+        assert "no more data" in failure["last_lines"]
+        assert "last lines of worker-0" in log
+        assert "AirflowException" in log
+        told.append({key: failure[key] for key in ("category", "summary", "last_lines", "hint")})
+    assert told[0] == told[1]
+    assert len(runs_of(stack, "op-failing-rank")) == 2
+
+
+def test_mapped_task_runs_one_job_an_input(stack: AirflowStack) -> None:
+    add_training_dag(
+        stack,
+        "op_mapped",
+        """
+        @task
+        def inputs() -> list[str]:
+            return [f"echo input-{number}; sleep 2" for number in range(10)]
+
+        PyTorchJobOperator.partial(task_id="train", **JOB).expand(command=inputs())
+        """,
+    )
+    run = stack.trigger("op_mapped")
+    assert run.wait(200) == "success", run.states()
+    names = {run.ti("train", index).xcom()["name"] for index in range(10)}
+    assert len(names) == 10
+    for index in range(10):
+        log = run.ti("train", index).log()
+        assert log.count(f"[master-0] input-{index}") == 1
+        assert log.count("[master-0] input-") == 1
+    assert len(runs_of(stack, "op-mapped")) == 10
