@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from zoneinfo import available_timezones
 
-from airflow.providers.common.compat.sdk import conf
 from pydantic import BaseModel
 
 from siflow_provider.core.identity import default_prefix
@@ -16,10 +15,9 @@ from siflow_provider.core.policy import follow_policy
 from siflow_provider.core.protocol import RenderContext
 from siflow_provider.errors import Problem, SpecError
 from siflow_provider.hooks.process import mask_now
-from siflow_provider.hooks.siflow import SiflowHook
+from siflow_provider.hooks.siflow import SiflowHook, find_catalog
 from siflow_provider.operators.form import form_fields, hide, merge, spec_path, unfold, unrendered
 from siflow_provider.spec.base import is_unknown
-from siflow_provider.spec.catalog import load_catalog
 from siflow_provider.spec.document import Document, read_document
 from siflow_provider.spec.dump import to_fields
 from siflow_provider.spec.load import check
@@ -37,7 +35,6 @@ if TYPE_CHECKING:
     from siflow_provider.core.launch import QuotaPolicy
     from siflow_provider.core.outcome import FollowPolicy
     from siflow_provider.operators.task import SiflowTaskOperator
-    from siflow_provider.spec.catalog import Catalog
     from siflow_provider.spec.resolve import ResolvedTask
     from siflow_provider.triggers.run import Carried
 
@@ -90,7 +87,7 @@ def check_at_parse(operator: SiflowTaskOperator) -> None:
     if not is_unknown(operator.spec):  # else it is not known yet what the form is made of
         document = _spec_document(operator)
         form = _parsed_form(operator, document)
-        catalog = _catalog(operator, None)  # one that a connection holds is not known yet
+        catalog = find_catalog(_own_catalog(operator), lambda: None)  # one that a connection holds is not known yet
         kind = operator.model.__name__
         problems += check(form, catalog=catalog, templates=True, kind=kind, line_source=document).errors
     if problems:
@@ -143,7 +140,7 @@ def order_of(operator: SiflowTaskOperator, context: Context, carried: Carried) -
 def _resolved(
     operator: SiflowTaskOperator, raw: dict[str, Any], settings: Settings, user: str
 ) -> tuple[ResolvedTask, tuple[Problem, ...]]:
-    catalog = _catalog(operator, settings.catalog)
+    catalog = find_catalog(_own_catalog(operator), lambda: settings.catalog)
     checked = check(raw, catalog=catalog, kind=operator.model.__name__, rendered=True)
     errors = checked.errors
     if checked.task is not None:
@@ -164,14 +161,6 @@ def _wrong_options(operator: SiflowTaskOperator) -> Iterator[Problem]:
     if isinstance(operator.logs, str) and operator.logs not in _LOGS:
         names = "or a list of replicas such as ['worker-1']"
         yield Problem("logs", f"{operator.logs!r} is none of {', '.join(_LOGS)}, {names}")
-
-
-def _catalog(operator: SiflowTaskOperator, of_connection: str | dict[str, Any] | None) -> Catalog | None:
-    """Return the catalog: the operator's, else the connection's, else the one that `[siflow] catalog` names."""
-    if operator.catalog is None and of_connection is not None:
-        return load_catalog(of_connection)
-    path = operator.catalog or conf.get("siflow", "catalog", fallback="")
-    return load_catalog(Path(path)) if path else None
 
 
 def _raw_form(operator: SiflowTaskOperator, spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -200,11 +189,19 @@ def _spec_document(operator: SiflowTaskOperator) -> Document | None:
     if spec is None:
         return None
     if isinstance(spec, (str, Path)):
-        dag = operator.get_dag()
-        return read_document(spec_path(spec, dag.fileloc if dag is not None else ""))
+        return read_document(_path(operator, spec))
     if isinstance(spec, BaseModel):
         return Document(to_fields(spec))
     return Document(spec)
+
+
+def _own_catalog(operator: SiflowTaskOperator) -> Path | None:
+    return None if operator.catalog is None else _path(operator, operator.catalog)
+
+
+def _path(operator: SiflowTaskOperator, path: str | Path) -> Path:
+    dag = operator.get_dag()
+    return spec_path(path, dag.fileloc if dag is not None else "")
 
 
 def _selection(logs: Any) -> Any:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from siflow_provider.hooks.alerts import send_alert
 from siflow_provider.triggers.shown import SHOWN_KEY, Shown
 
 if TYPE_CHECKING:
@@ -73,4 +75,5 @@ class TaskReporter:
     async def alert(self, rule: AlertRule, event: str, status: Status, text: str) -> None:
         """Tell the rule's connections once per event and attempt, whatever restarts."""
         if await self._store.claim_alert(rule, event, status.ref.attempt):
-            self.note(f"alert {event} to {', '.join(rule.connections)}: {text}")
+            veiled = replace(status, failure=self._veil.over_failure(status.failure))
+            await send_alert(rule, event, veiled, self._veil.over(text))

@@ -123,7 +123,7 @@ class RunTrigger(BaseTrigger):
         async with make_backend(settings) as backend:
             policy = data.carried.ledger.applied(data.policy)
             outcome = await follow(backend, data.ref, policy, reporter, cursor=data.cursor)
-        return data.veil.over_outcome(outcome)
+        return outcome.model_copy(update={"failure": data.veil.over_failure(outcome.failure)})
 
     async def _shown(self, store: Store) -> Shown:
         files = await asyncio.to_thread(trigger_logs, self.task_instance)

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict
 from siflow_provider.spec.hidden import MASK
 
 if TYPE_CHECKING:
-    from siflow_provider.core.outcome import Outcome
+    from siflow_provider.core.status import Failure
 
 __all__ = ["SHORTEST", "Veil"]
 
@@ -64,19 +64,17 @@ class Veil(BaseModel):
             text = _masked(text, length, {digest for _, digest in marks}, salt)
         return text
 
-    def over_outcome(self, outcome: Outcome) -> Outcome:
-        """Return the outcome with hidden values masked in the failure's evidence: it goes through the database."""
-        failure = outcome.failure
+    def over_failure(self, failure: Failure | None) -> Failure | None:
+        """Return the failure with hidden values masked in its evidence: it goes through databases and messages."""
         if not self.marks or failure is None:
-            return outcome
-        veiled = failure.model_copy(
+            return failure
+        return failure.model_copy(
             update={
                 "summary": self.over(failure.summary),
                 "last_lines": tuple(self.over(line) for line in failure.last_lines),
                 "events": tuple(self.over(event) for event in failure.events),
             }
         )
-        return outcome.model_copy(update={"failure": veiled})
 
 
 def _masked(text: str, length: int, digests: set[str], salt: bytes) -> str:

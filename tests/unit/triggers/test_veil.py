@@ -5,11 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from siflow_provider.core.outcome import Outcome, OutcomeKind
-from siflow_provider.core.status import Failure, FailureClass, JobRef, Phase
+from siflow_provider.core.status import Failure, FailureClass
 from siflow_provider.triggers.veil import Veil
-
-REF = JobRef(backend="local", kind="PyTorchJob", name="train-abc", uid="1", task_uuid="2")
 
 
 def test_value_is_masked_wherever_it_stands_in_a_line() -> None:
@@ -52,8 +49,9 @@ def test_failure_that_goes_through_the_database_is_masked() -> None:
         last_lines=("the token is canary-7391",),
         events=("env canary-7391",),
     )
-    outcome = Outcome(kind=OutcomeKind.FAILED, ref=REF, phase=Phase.FAILED, failure=failure)
-    veiled = Veil.of(["canary-7391"]).over_outcome(outcome)
+    veiled = Veil.of(["canary-7391"]).over_failure(failure)
+    assert veiled is not None
     assert "canary" not in veiled.model_dump_json()
-    assert veiled.failure is not None
-    assert veiled.failure.last_lines == ("the token is ***",)
+    assert veiled.last_lines == ("the token is ***",)
+    assert Veil().over_failure(failure) is failure
+    assert Veil.of(["canary-7391"]).over_failure(None) is None

@@ -1,0 +1,105 @@
+"""Whatever ends the Airflow task ends its run: no orphan, and never two runs at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from siflow_provider.core.status import Phase
+from tests.e2e.training import add_training_dag, runs_of, wait_no_live_run
+
+if TYPE_CHECKING:
+    from scripts.airflow_stack import AirflowStack
+    from scripts.airflow_stack.run import Run
+
+LONG = 'PyTorchJobOperator(task_id="train", command="echo at work; sleep 600", workers=1, **JOB)'
+
+
+def deferred(stack: AirflowStack, name: str, body: str = LONG) -> Run:
+    add_training_dag(stack, name, body)
+    run = stack.trigger(name)
+    run.ti("train").wait_state("deferred")
+    run.ti("train").wait_log("[master-0] at work")
+    return run
+
+
+@pytest.mark.parametrize("state", ["failed", "success"])
+def test_marking_a_deferred_task_stops_its_run_and_says_so(stack: AirflowStack, state: str) -> None:
+    name = f"op_marked_{state}"
+    run = deferred(stack, name)
+    run.ti("train").mark(state)
+    (status,) = wait_no_live_run(stack, name.replace("_", "-"))
+    assert status.phase is Phase.STOPPED
+    assert f"the task was marked {state}" in status.stopped_by
+    run.ti("train").wait_log(f"the task was marked {state}: stopping {status.ref.name}")
+    assert run.ti("train").state == state
+
+
+def test_failing_the_whole_dag_run_stops_the_run(stack: AirflowStack) -> None:
+    run = deferred(stack, "op_run_failed")
+    run.mark("failed")
+    (status,) = wait_no_live_run(stack, "op-run-failed")
+    assert status.phase is Phase.STOPPED
+
+
+def test_after_a_clear_the_old_run_is_gone_before_the_new_one_is_submitted(stack: AirflowStack) -> None:
+    body = LONG.replace("sleep 600", "[ $AIRFLOW_CTX_TRY_NUMBER = 2 ] || sleep 600")
+    run = deferred(stack, "op_cleared", body)
+    run.ti("train").clear()
+    assert run.wait(120) == "success"
+    new, old = sorted(runs_of(stack, "op-cleared"), key=lambda status: str(status.submitted_at), reverse=True)
+    assert (old.phase, new.phase) == (Phase.STOPPED, Phase.SUCCEEDED)
+    assert old.ended_at is not None
+    assert new.submitted_at is not None
+    assert old.ended_at <= new.submitted_at
+    assert old.ref.name != new.ref.name
+    assert run.ti("train").try_number == 2
+
+
+def test_execution_timeout_counts_the_deferred_time_and_the_next_try_has_its_own(stack: AirflowStack) -> None:
+    body = """
+    PyTorchJobOperator(
+        task_id="train", command="echo at work; [ $AIRFLOW_CTX_TRY_NUMBER = 2 ] || sleep 600", retries=1,
+        retry_delay=timedelta(seconds=1), execution_timeout=timedelta(seconds=20), **JOB,
+    )
+    """
+    run = deferred(stack, "op_timeout", body)
+    assert run.wait(150) == "success"
+    log = run.ti("train").log(1)
+    assert "timeout: " in log
+    assert run.ti("train").try_number == 2
+    old = min(runs_of(stack, "op-timeout"), key=lambda status: str(status.submitted_at))
+    assert old.phase is Phase.STOPPED
+    assert old.submitted_at is not None
+    assert old.ended_at is not None
+    assert 12 <= (old.ended_at - old.submitted_at).total_seconds() <= 40
+
+
+def test_killing_a_task_that_waits_in_its_worker_stops_the_run(stack: AirflowStack) -> None:
+    add_training_dag(stack, "op_sync_killed", LONG.replace("workers=1", "deferrable=False"))
+    run = stack.trigger("op_sync_killed")
+    run.ti("train").wait_log("[master-0] at work")
+    assert run.ti("train").state == "running"
+    run.ti("train").mark("failed")
+    (status,) = wait_no_live_run(stack, "op-sync-killed")
+    assert status.phase is Phase.STOPPED
+
+
+def test_sync_task_ends_at_its_execution_timeout_with_its_run(stack: AirflowStack) -> None:
+    body = LONG.replace("workers=1", "deferrable=False, execution_timeout=timedelta(seconds=10)")
+    add_training_dag(stack, "op_sync_timeout", body)
+    run = stack.trigger("op_sync_timeout")
+    assert run.wait(90) == "failed"
+    assert "timeout: " in run.ti("train").log()
+    (status,) = wait_no_live_run(stack, "op-sync-timeout", timeout=20)
+    assert status.phase is Phase.STOPPED
+
+
+def test_detached_run_goes_on_and_the_log_says_so(stack: AirflowStack) -> None:
+    body = LONG.replace("sleep 600", "sleep 25").replace("workers=1", 'on_kill_action="detach"')
+    run = deferred(stack, "op_detached", body)
+    run.ti("train").mark("failed")
+    run.ti("train").wait_log("is left running (on_kill_action='detach')")
+    (status,) = wait_no_live_run(stack, "op-detached")
+    assert status.phase is Phase.SUCCEEDED

@@ -1,0 +1,141 @@
+"""Whatever of Airflow dies, a run is followed to its end: one run, each line once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scripts.airflow_stack import wait_until
+from siflow_provider.core.status import Phase
+from tests.e2e.training import add_training_dag, numbered_lines, runs_of
+
+if TYPE_CHECKING:
+    from scripts.airflow_stack import AirflowStack
+    from scripts.airflow_stack.run import TaskInstance
+
+COUNT = 400
+NUMBERS = f"""
+PyTorchJobOperator(
+    task_id="train",
+    command="for i in $(seq 1 {COUNT}); do echo line $i; sleep 0.1; done; sleep 1",
+    workers=1, logs="all", **JOB,
+)
+"""
+RETRIES = """
+PyTorchJobOperator(
+    task_id="train",
+    command="echo attempt $SIFLOW_ATTEMPT of try $AIRFLOW_CTX_TRY_NUMBER; sleep 3; [ $SIFLOW_ATTEMPT = 3 ] || exit 1",
+    fault_tolerance={"max_retries": 2, "retry_on": ["code"]}, **JOB,
+)
+"""
+
+
+def assert_each_line_once(task: TaskInstance) -> None:
+    log = task.log()
+    for replica in ("master-0", "worker-0"):
+        assert numbered_lines(log, replica, "line") == list(range(1, COUNT + 1)), log[-3000:]
+
+
+def test_each_line_is_in_the_log_once_though_the_triggerer_is_killed_twice(stack: AirflowStack) -> None:
+    add_training_dag(stack, "op_triggerer_killed", NUMBERS)
+    run = stack.trigger("op_triggerer_killed")
+    task = run.ti("train")
+    for mark in (" line 50", " line 200"):
+        task.wait_log(mark)
+        stack.kill_triggerer()
+        stack.wait_healthy()
+    assert run.wait(180) == "success"
+    assert_each_line_once(task)
+    assert len(runs_of(stack, "op-triggerer-killed")) == 1
+    assert "; shown before: master-0 " in task.log()
+
+
+def test_other_triggerer_takes_over_with_each_line_once(pg_stack: AirflowStack) -> None:
+    add_training_dag(pg_stack, "op_taken_over", NUMBERS)
+    run = pg_stack.trigger("op_taken_over")
+    task = run.ti("train")
+    task.wait_log(" line 50")
+    for name in list(pg_stack.triggerers):
+        pg_stack.kill_triggerer(name)
+        pg_stack.wait_healthy()
+    assert run.wait(180) == "success"
+    assert_each_line_once(task)
+
+
+def test_triggerer_restart_stops_nothing(stack: AirflowStack) -> None:
+    body = 'PyTorchJobOperator(task_id="train", command="echo at work; sleep 25", **JOB)'
+    add_training_dag(stack, "op_triggerer_restart", body)
+    run = stack.trigger("op_triggerer_restart")
+    run.ti("train").wait_log("[master-0] at work")
+    stack.terminate("triggerer-1")
+    stack.start("triggerer-1")
+    stack.wait_healthy()
+    assert run.wait(120) == "success"
+    assert run.ti("train").log().count("[master-0] at work") == 1
+
+
+def test_attempts_follow_one_another_inside_one_try_with_all_logs_kept(stack: AirflowStack) -> None:
+    add_training_dag(stack, "op_attempts", RETRIES)
+    run = stack.trigger("op_attempts")
+    assert run.wait(150) == "success", run.ti("train").log()
+    log = run.ti("train").log()
+    for attempt in (1, 2, 3):
+        assert log.count(f"[master-0] attempt {attempt} of try 1") == 1
+    assert "attempt 2 of 3" in log
+    result = run.ti("train").xcom()
+    assert result["attempts"] == 3
+    assert result["running_seconds"] > 8
+    assert len(runs_of(stack, "op-attempts")) == 3
+
+
+def test_airflow_retry_starts_a_run_of_its_own(stack: AirflowStack) -> None:
+    body = """
+    PyTorchJobOperator(
+        task_id="train", command="[ $AIRFLOW_CTX_TRY_NUMBER = 2 ]", retries=1, retry_delay=timedelta(seconds=1), **JOB
+    )
+    """
+    add_training_dag(stack, "op_retried", body)
+    run = stack.trigger("op_retried")
+    assert run.wait(120) == "success"
+    assert run.ti("train").try_number == 2
+    assert "AirflowException" in run.ti("train").log(1)
+    assert sorted(str(status.phase) for status in runs_of(stack, "op-retried")) == ["failed", "succeeded"]
+
+
+def test_run_of_a_worker_that_was_killed_before_it_deferred_does_not_live_beside_the_next(stack: AirflowStack) -> None:
+    body = """
+    import os
+    import signal
+    from siflow_provider.operators import leg
+
+    look = leg._look
+
+    async def look_or_die(backend, order, step):
+        if order.context.identity.try_number == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return await look(backend, order, step)
+
+    leg._look = look_or_die
+
+    PyTorchJobOperator(
+        task_id="train", command="echo at work; [ $AIRFLOW_CTX_TRY_NUMBER = 2 ] || sleep 600", retries=1,
+        retry_delay=timedelta(seconds=1), **JOB,
+    )
+    """
+    add_training_dag(stack, "op_worker_killed", body)
+    run = stack.trigger("op_worker_killed")
+    assert run.wait(150) == "success", run.ti("train").log()
+    found = sorted(runs_of(stack, "op-worker-killed"), key=lambda status: str(status.submitted_at))
+    assert [status.phase for status in found] == [Phase.STOPPED, Phase.SUCCEEDED]
+    old, new = found
+    assert old.ended_at is not None
+    assert new.submitted_at is not None
+    assert old.ended_at <= new.submitted_at
+    assert "of an earlier try still runs: stopping it before this try submits" in run.ti("train").log(2)
+
+
+def test_ten_jobs_that_are_over_at_once_succeed_all(stack: AirflowStack) -> None:
+    body = 'PyTorchJobOperator.partial(task_id="train", **JOB).expand(command=[f"echo {n}" for n in range(10)])'
+    add_training_dag(stack, "op_quick", body)
+    run = stack.trigger("op_quick")
+    assert run.wait(200) == "success", run.states()
+    wait_until(lambda: len(runs_of(stack, "op-quick")) == 10, timeout=5, what="ten runs")

@@ -1,0 +1,93 @@
+"""A hidden value of a DAG file is in nothing that Airflow stores."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from airflow.sdk import DAG
+from airflow.serialization.serialized_objects import DagSerialization
+
+from siflow_provider.decorators import pytorch_job_task
+from siflow_provider.operators import PyTorchJobOperator
+from siflow_provider.operators.form import hide
+from siflow_provider.spec import PyTorchJob
+from siflow_provider.spec.hidden import Hidden
+
+COMPUTE: Any = {"type": "on_demand", "instances": [{"cpu": 1, "memory": "1Gi"}]}
+JOB: Any = {"image": "registry.example/train:1", "command": "python train.py", "compute": COMPUTE}
+ENV: Any = {"TOKEN": {"value": "canary-7391", "hidden": True}, "LR": 1}
+
+
+def own_keyword(dag: DAG) -> None:
+    PyTorchJobOperator(task_id="t", **JOB, env=ENV, dag=dag)
+
+
+def spec_mapping(dag: DAG) -> None:
+    PyTorchJobOperator(task_id="t", spec={**JOB, "env": ENV}, dag=dag)
+
+
+def spec_model(dag: DAG) -> None:
+    PyTorchJobOperator(task_id="t", spec=PyTorchJob.model_validate({**JOB, "env": hide(ENV)}), dag=dag)
+
+
+def hidden_object(dag: DAG) -> None:
+    PyTorchJobOperator(task_id="t", **JOB, env={"TOKEN": Hidden("canary-7391")}, dag=dag)
+
+
+def partial_keyword(dag: DAG) -> None:
+    PyTorchJobOperator.partial(task_id="t", **JOB, env=ENV, dag=dag).expand(workers=[1, 2])
+
+
+def expanded_keyword(dag: DAG) -> None:
+    PyTorchJobOperator.partial(task_id="t", **JOB, dag=dag).expand(env=[ENV, ENV])
+
+
+def expanded_kwargs(dag: DAG) -> None:
+    PyTorchJobOperator.partial(task_id="t", **JOB, dag=dag).expand_kwargs([{"env": ENV}])
+
+
+def decorated(dag: DAG) -> None:
+    made = pytorch_job_task(image=JOB["image"], compute=COMPUTE, env=ENV, dag=dag)
+    made(command_for)(lr=1)  # type: ignore[operator]
+
+
+def decorated_and_expanded(dag: DAG) -> None:
+    made = pytorch_job_task(image=JOB["image"], compute=COMPUTE, env=ENV, dag=dag)
+    made(command_for).expand(lr=[1, 2])  # type: ignore[operator]
+
+
+def command_for(lr: float) -> str:
+    return f"python train.py --lr {lr}"
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        own_keyword, spec_mapping, spec_model, hidden_object, partial_keyword, expanded_keyword, expanded_kwargs,
+        decorated, decorated_and_expanded,
+    ],
+)  # fmt: skip
+def test_serialized_dag_holds_no_hidden_value(write: Any) -> None:
+    dag = DAG("d", schedule=None)
+    write(dag)
+    text = json.dumps(DagSerialization.to_dict(dag), default=str)
+    assert "TOKEN" in text
+    assert "canary" not in text
+    assert "canary" not in repr(dag.tasks[0])
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+def test_default_args_of_the_dag_hold_no_hidden_value(mapped: bool) -> None:
+    with DAG("d", schedule=None, default_args={"env": ENV}) as dag:
+        if mapped:
+            PyTorchJobOperator.partial(task_id="t", **JOB).expand(workers=[1])
+        else:
+            PyTorchJobOperator(task_id="t", **JOB)
+    assert "canary" not in json.dumps(DagSerialization.to_dict(dag), default=str)
+
+
+def test_value_that_is_not_hidden_is_left_as_it_is() -> None:
+    plain = {"A": {"value": "x", "hidden": False}, "B": {"value": "y"}, "C": ({"value": 1, "hidden": True, "more": 2},)}
+    assert hide(plain) == plain
