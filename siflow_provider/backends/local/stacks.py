@@ -11,7 +11,7 @@ import psutil
 
 from siflow_provider.backends.local.record import Replica
 
-__all__ = ["dump_replicas"]
+__all__ = ["dump_replicas", "find_py_spy"]
 
 _DUMP_SECONDS = 15.0
 _MAX_PROCESSES = 32
@@ -23,7 +23,7 @@ async def dump_replicas(replicas: tuple[Replica, ...]) -> dict[str, str]:
     alive = [replica for replica in replicas if replica.pid is not None and not replica.phase.terminal]
     if not alive:
         return {}
-    program = _find_py_spy()
+    program = find_py_spy()
     if program is None:
         return {replica.name: _MISSING for replica in alive}
     texts = await asyncio.gather(*(_dump_replica(program, replica) for replica in alive))
@@ -33,7 +33,8 @@ async def dump_replicas(replicas: tuple[Replica, ...]) -> dict[str, str]:
 _MISSING = "no stack dump: py-spy is not installed here. Install it with `pip install py-spy`."
 
 
-def _find_py_spy() -> str | None:
+def find_py_spy() -> str | None:
+    """Return the program of this environment, else of the path; None when there is none."""
     beside = Path(sys.executable).with_name("py-spy")
     return str(beside) if beside.exists() else shutil.which("py-spy")
 

@@ -167,7 +167,8 @@ async def test_quota_gives_four_answers_with_numbers(backend: LocalBackend) -> N
     later = await backend.quota(task("true", cpu="500m", workers=1))
     assert (later.ever.verdict, later.available.verdict) == (Verdict.YES, Verdict.NO)
     assert (
-        later.why_not() == "the task does not fit: cpu short; cpu: need 1 cores, have 0.5 cores in free on this machine"
+        later.why_not()
+        == "the task does not fit: cpu short; cpu: need 1 cores, have 0.5 cores in this machine's free share"
     )
     assert "1 of 2 replicas" in later.idle.text
 
