@@ -9,6 +9,7 @@ the line. Only `\n` ends a line; a `\r` before it is dropped, one inside it (pro
 from __future__ import annotations
 
 import asyncio
+import codecs
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +21,6 @@ __all__ = ["MAX_LINE_BYTES", "LogFile", "follow_files"]
 MAX_LINE_BYTES = 16 * 1024
 _READ_BYTES = 64 * 1024
 _POLL_SECONDS = 0.2
-_CONTINUATION, _LEAD = 0x80, 0xC0
 
 
 @dataclass(slots=True)
@@ -32,8 +32,13 @@ class LogFile:
     offset: int = 0
     _rest: bytes = field(default=b"", repr=False)
 
-    def read(self, *, ended: bool) -> list[LogLine]:
-        """Return the next lines, [] when there are none now; with `ended` also a last line without its line end."""
+    def read(self, *, ended: bool, now: bool = False) -> list[LogLine]:
+        """Return the next lines, [] when there are none now.
+
+        Args:
+            ended: nothing more will be written: a last line without its line end is a line.
+            now: give what there is of an unfinished line too, as a piece (`partial`).
+        """
         while True:
             try:
                 with self.path.open("rb") as file:
@@ -41,32 +46,33 @@ class LogFile:
                     chunk = file.read(_READ_BYTES)
             except FileNotFoundError:
                 return []
-            self._rest += chunk
-            lines = []
-            while (piece := self._cut(last=ended and not chunk)) is not None:
-                lines.append(piece)
+            lines = self._split(self._rest + chunk, last=(ended or now) and not chunk, ended=ended)
             if lines or not chunk:
                 return lines
 
-    def _cut(self, *, last: bool) -> LogLine | None:
-        """Take one line, or one piece of a long one, from what was read."""
-        end = self._rest.find(b"\n", 0, MAX_LINE_BYTES + 1)
-        if end >= 0:
-            return self._take(end, end + 1, partial=False)
-        if len(self._rest) > MAX_LINE_BYTES:
-            size = _whole_characters(self._rest, MAX_LINE_BYTES)
-            return self._take(size, size, partial=True)
-        if last and self._rest:
-            return self._take(len(self._rest), len(self._rest), partial=False)
-        return None
+    def _split(self, data: bytes, *, last: bool, ended: bool) -> list[LogLine]:
+        """Take all whole lines and all pieces of long ones; with `last` the unfinished rest as well."""
+        lines, start = [], 0
+        while (cut := _cut(data, start)) is not None:
+            size, consumed, partial = cut
+            lines.append(self._line(data[start : start + size], consumed, partial=partial))
+            start += consumed
+        rest = data[start:]
+        if last and rest:
+            size = len(rest) if ended else _whole_characters(rest)
+            if size:
+                lines.append(self._line(rest[:size], size, partial=not ended))
+            rest = rest[size:]
+        self._rest = rest
+        return lines
 
-    def _take(self, size: int, consumed: int, *, partial: bool) -> LogLine:
-        raw, self._rest = self._rest[:size], self._rest[consumed:]
+    def _line(self, raw: bytes, consumed: int, *, partial: bool) -> LogLine:
         self.offset += consumed
         if not partial:
             raw = raw.removesuffix(b"\r")
-        text = raw.decode("utf-8", "replace")
-        return LogLine(replica=self.replica, text=text, position=str(self.offset), partial=partial)
+        return LogLine(
+            replica=self.replica, text=raw.decode("utf-8", "replace"), position=str(self.offset), partial=partial
+        )
 
 
 async def follow_files(
@@ -77,23 +83,31 @@ async def follow_files(
     `ended` is asked before the files are read: what an ended run wrote is in them by then.
     """
     while True:
-        over = not follow or await ended()
+        over = await ended()
         found = False
         for file in files:
-            lines = await asyncio.to_thread(file.read, ended=over)
+            lines = await asyncio.to_thread(file.read, ended=over, now=not follow)
             for line in lines:
                 found = True
                 yield line
         if found:
             continue
-        if over:
+        if over or not follow:
             return
         await asyncio.sleep(_POLL_SECONDS)
 
 
-def _whole_characters(data: bytes, size: int) -> int:
-    """Return `size`, or up to three bytes less so that no UTF-8 character is cut."""
-    for back in range(4):
-        if data[size - back] & _LEAD != _CONTINUATION:
-            return size - back
-    return size
+def _cut(data: bytes, start: int) -> tuple[int, int, bool] | None:
+    """Return (size, bytes consumed, partial) of the line or piece at `start`; None when it is not all there."""
+    end = data.find(b"\n", start, start + MAX_LINE_BYTES + 1)
+    if end >= 0:
+        return end - start, end - start + 1, False
+    if len(data) - start > MAX_LINE_BYTES:
+        size = _whole_characters(data[start : start + MAX_LINE_BYTES])
+        return size, size, True
+    return None
+
+
+def _whole_characters(data: bytes) -> int:
+    """Return how many bytes of `data` are whole UTF-8 characters (or none at all), one that goes on left out."""
+    return codecs.utf_8_decode(data, "replace", False)[1]
