@@ -1,0 +1,111 @@
+"""TrainingJobSensor on a real Airflow: it ends as somebody else's run ends, and leaves that run alone."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+from scripts.airflow_stack import AirflowStack
+from scripts.airflow_stack.run import Run
+from siflow_provider.core.status import Phase
+from tests.e2e import somebody
+
+MODES = ("poke", "reschedule", "deferrable")
+DAG = """
+from airflow.sdk import DAG
+
+from siflow_provider.operators import PyTorchJobOperator
+from siflow_provider.sensors import TrainingJobSensor
+
+MODES = {
+    "poke": {"deferrable": False},
+    "reschedule": {"mode": "reschedule"},
+    "deferrable": {"deferrable": True},
+}
+NAMED = "{{ dag_run.conf['name'] }}"
+
+with DAG("NAME", schedule=None, default_args={"retries": 1, "retry_delay": 1, "poke_interval": 1}):
+"""
+
+
+def start(stack: AirflowStack, dag_id: str, body: str, **conf: object) -> Run:
+    head = DAG.replace('DAG("NAME"', f'DAG("{dag_id}"')
+    stack.add_dag(dag_id, head + "".join(f"    {line}\n" for line in dedent(body).strip().splitlines()))
+    return stack.trigger(dag_id, conf=conf)
+
+
+EACH_MODE = """
+for mode, options in MODES.items():
+    TrainingJobSensor(task_id=mode, name=NAMED, timeout=300, **options)
+    TrainingJobSensor(task_id=f"soft_{mode}", name=NAMED, timeout=300, soft_fail=True, **options)
+"""
+
+
+def test_a_run_that_ends_well_passes_with_its_result_and_its_lines(stack: AirflowStack) -> None:
+    command = "sleep 15; echo the last line; echo '{\"accuracy\": 0.5}' > $SIFLOW_RESULTS"
+    ref = somebody.start(stack, command)
+    run = start(stack, "job_well", EACH_MODE, name=ref.name)
+    run.ti("deferrable").wait_state("deferred", timeout=60)
+    assert run.wait(180) == "success", run.states()
+    for mode in MODES:
+        result = run.ti(mode).xcom()
+        assert (result["name"], result["phase"], result["results"]) == (ref.name, "succeeded", {"accuracy": 0.5})
+        assert run.ti(mode).log().count("[master-0] the last line") == 1
+    somebody.remove(stack, ref)
+
+
+def test_a_run_that_fails_fails_the_sensor_once_and_skips_a_soft_one(stack: AirflowStack) -> None:
+    ref = somebody.start(stack, "sleep 5; echo no such file; exit 3")
+    run = start(stack, "job_failed", EACH_MODE, name=ref.name)
+    run.wait(180)
+    hard, soft = dict.fromkeys(MODES, "failed"), dict.fromkeys([f"soft_{mode}" for mode in MODES], "skipped")
+    assert run.states() == hard | soft
+    for mode in MODES:
+        assert run.ti(mode).try_number == 1
+        assert "no such file" in run.ti(mode).log()
+    somebody.remove(stack, ref)
+
+
+def test_a_run_that_starts_later_is_found_and_followed(stack: AirflowStack) -> None:
+    run = start(
+        stack,
+        "job_later",
+        """
+        train = PyTorchJobOperator(
+            task_id="train", name_prefix="later", image="registry.example/x:1", command="sleep 3; echo done",
+            compute={"type": "on_demand", "instances": [{"cpu": "100m", "memory": "64Mi"}]},
+        )
+        for mode, options in MODES.items():
+            TrainingJobSensor(task_id=mode, ref=train.output, timeout=300, **options)
+        """,
+    )
+    assert run.wait(180) == "success", run.states()
+    assert {run.ti(mode).xcom()["name"] for mode in MODES} == {run.ti("train").xcom()["name"]}
+
+
+def test_a_name_that_nobody_uses_runs_out_of_time_in_every_mode(stack: AirflowStack) -> None:
+    run = start(
+        stack,
+        "job_nobody",
+        """
+        for mode, options in MODES.items():
+            TrainingJobSensor(task_id=f"hard_{mode}", name="nobody-0000000", timeout=4, **options)
+            TrainingJobSensor(task_id=f"soft_{mode}", name="nobody-0000000", timeout=4, soft_fail=True, **options)
+        """,
+    )
+    run.wait(180)
+    ends = {"hard": "failed", "soft": "skipped"}
+    assert run.states() == {f"{case}_{mode}": end for case, end in ends.items() for mode in MODES}
+    assert {run.ti(f"hard_{mode}").try_number for mode in MODES} == {1}
+
+
+def test_marking_the_sensor_failed_leaves_somebody_elses_run_alone(stack: AirflowStack) -> None:
+    ref = somebody.start(stack, "sleep 600")
+    body = 'TrainingJobSensor(task_id="wait", name=NAMED, timeout=300)'
+    run = start(stack, "job_marked", body, name=ref.name)
+    instance = run.ti("wait")
+    instance.wait_state("deferred")
+    instance.wait_log(f"following {ref.name}")
+    instance.mark("failed")
+    instance.wait_log("left running")
+    assert somebody.status_of(stack, ref).phase is Phase.RUNNING
+    somebody.remove(stack, ref)
