@@ -1,0 +1,132 @@
+"""TrainingJobSensor: which run is meant, and what its end means; runs themselves are followed in the e2e tests."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, AirflowSkipException
+from airflow.sdk import DAG
+from airflow.sdk.exceptions import TaskDeferred
+
+from siflow_provider.core.outcome import Outcome, OutcomeKind
+from siflow_provider.core.status import Failure, FailureClass, JobRef, Phase, Status
+from siflow_provider.errors import UsageError
+from siflow_provider.sensors import TrainingJobSensor
+from siflow_provider.triggers.find import FindRunTrigger, find_run
+from siflow_provider.triggers.run import Carried, RunEvent, RunTrigger
+from tests.unit.sensors.scripted import UNREACHABLE, Scripted, report
+
+REF = JobRef(backend="local", kind="PyTorchJob", name="bert-3f9c1a7", uid="u1", task_uuid="t1")
+SECOND = REF.model_copy(update={"name": "bert-3f9c1a7-2", "uid": "u2", "attempt": 2})
+OTHER = JobRef(backend="local", kind="PyTorchJob", name="bert-aaaaaaa", uid="u9", task_uuid="t9")
+pytestmark = pytest.mark.filterwarnings("ignore:.*cannot be called outside of the Task Runner")
+
+
+def known(*refs: JobRef) -> Scripted:
+    Scripted.reset(report())
+    Scripted.found = staticmethod(lambda: [Status(ref=ref, phase=Phase.RUNNING) for ref in refs])
+    return Scripted(settings=None)  # type: ignore[arg-type]
+
+
+def sensor(**options: Any) -> TrainingJobSensor:
+    with DAG("d", schedule=None):
+        return TrainingJobSensor(task_id="wait", poke_interval=0, **options)
+
+
+def run(which: TrainingJobSensor, **context: Any) -> Any:
+    instance = SimpleNamespace(dag_id="d", task_id="wait", run_id="r", map_index=-1, try_number=1)
+    full: Any = {"ti": instance, "dag": which.dag, "task": which, **context}
+    which.render_template_fields(full)
+    return which.execute(full)
+
+
+@pytest.mark.parametrize(
+    ("name", "uid", "found"),
+    [
+        ("bert-3f9c1a7", "", SECOND),
+        ("bert-3f9c1a7", "u1", SECOND),
+        ("bert-3f9c1a7-2", "", SECOND),
+        ("bert-3f9c1a7", "another", None),
+        ("bert", "", None),
+    ],
+)
+async def test_the_newest_attempt_of_the_named_run_is_meant(name: str, uid: str, found: JobRef | None) -> None:
+    assert await find_run(known(OTHER, REF, SECOND), name, uid) == found  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("options", [{}, {"name": "a", "ref": {"name": "a"}}])
+def test_exactly_one_of_name_and_ref_is_needed(options: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="exactly one of `name` and `ref`"):
+        sensor(**options)
+
+
+@pytest.mark.parametrize(
+    "ref", [REF, {"name": REF.name, "uid": "u1", "phase": "x"}, '{"name": "bert-3f9c1a7"}', "bert-3f9c1a7"]
+)
+def test_what_an_operator_pushed_names_its_run(ref: Any) -> None:
+    known()
+    with pytest.raises(TaskDeferred) as deferred:
+        run(sensor(ref=ref))
+    assert deferred.value.trigger.name == "bert-3f9c1a7"
+
+
+@pytest.mark.parametrize("ref", [{"uid": "u1"}, "{"])
+def test_a_ref_without_a_name_fails_without_retry(ref: Any) -> None:
+    known()
+    with pytest.raises(AirflowFailException, match="`ref` names no run"):
+        run(sensor(ref=ref, soft_fail=True))
+
+
+async def test_a_run_that_comes_later_is_found_by_the_trigger(monkeypatch: pytest.MonkeyPatch) -> None:
+    known()
+    which = sensor(name="{{ params.run }}", timeout=50)
+    with pytest.raises(TaskDeferred) as deferred:
+        run(which, params={"run": REF.name})
+    assert deferred.value.timeout.total_seconds() == pytest.approx(50, abs=5)
+    trigger = FindRunTrigger(**json.loads(json.dumps(deferred.value.trigger.serialize()[1])))
+    looks: list[Any] = [[], UNREACHABLE, [Status(ref=REF, phase=Phase.RUNNING)]]
+
+    def look() -> list[Status]:
+        found = looks.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return list(found)
+
+    monkeypatch.setattr(Scripted, "found", staticmethod(look))
+    event = await anext(trigger.run())
+    with pytest.raises(TaskDeferred) as second:
+        which.resume_execution(deferred.value.method_name, {"event": event.payload}, {})
+    follow = second.value.trigger
+    assert isinstance(follow, RunTrigger)
+    assert (follow.data.ref, follow.data.on_kill_action) == (REF, "detach")
+    # the time that finding took is not given twice
+    assert second.value.timeout.total_seconds() <= 50
+
+
+async def test_a_trigger_that_can_not_ask_says_why_and_fails_also_softly() -> None:
+    event = await anext(FindRunTrigger(conn_id="nowhere", name="x").run())
+    with pytest.raises(AirflowException, match="no connection 'nowhere'") as caught:
+        sensor(name="x", soft_fail=True).resume_execution("run_found", {"event": event.payload}, {})
+    assert not isinstance(caught.value, AirflowSkipException)
+
+
+def ended(kind: OutcomeKind, failure: Failure | None = None) -> dict[str, Any]:
+    outcome = Outcome(kind=kind, ref=REF, phase=Phase(str(kind)), failure=failure)
+    return RunEvent(outcome=outcome, carried=Carried(prefix=REF.name)).model_dump(mode="json")
+
+
+def test_a_run_that_ended_well_gives_its_result() -> None:
+    result = sensor(name="x").resume_execution("run_ended", {"event": ended(OutcomeKind.SUCCEEDED)}, {})
+    assert (result["name"], result["phase"]) == (REF.name, "succeeded")
+
+
+@pytest.mark.parametrize("kind", [OutcomeKind.FAILED, OutcomeKind.STOPPED, OutcomeKind.LOST])
+def test_a_run_that_did_not_end_well_fails_once_and_skips_a_soft_sensor(kind: OutcomeKind) -> None:
+    event = ended(kind, Failure(category=FailureClass.CODE, summary="worker-1 exited with 3"))
+    with pytest.raises(AirflowFailException, match="worker-1 exited with 3"):
+        sensor(name="x").resume_execution("run_ended", {"event": event}, {})
+    with pytest.raises(AirflowSkipException):
+        sensor(name="x", soft_fail=True).resume_execution("run_ended", {"event": event}, {})
