@@ -6,6 +6,8 @@ never repeat a value of the document, which may be a hidden one.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +19,7 @@ from siflow_provider.errors import Problem, SpecError
 
 __all__ = ["Document", "is_file_name", "read_document", "read_text"]
 
+_HALVES = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
 MAX_BYTES = 5 * 2**20
 MAX_NODES = 100_000
 _BASE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -62,7 +65,8 @@ def read_document(source: Path | str, *, what: str = "task") -> Document:
     """
     if isinstance(source, Path) or is_file_name(source):
         path = Path(source).expanduser()
-        return _read(read_text(path, what=what), name=str(path), what=what)
+        text = read_text(path, what=what)
+        return _read(_whole(text) if path.suffix == ".json" else text, name=str(path), what=what)
     return _read(source, name="", what=what)
 
 
@@ -73,11 +77,11 @@ def read_text(path: Path, *, what: str = "task") -> str:
         SpecError: it can't be read, is too large, or is not UTF-8.
     """
     try:
-        if path.stat().st_size > MAX_BYTES:
-            raise SpecError(
-                [Problem("", f"{path} is larger than {MAX_BYTES // 2**20} MiB; is this a {what}?")], source=what
-            )
-        return path.read_bytes().decode("utf-8-sig")
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+        if len(content) <= MAX_BYTES:
+            return content.decode("utf-8-sig")
+        message = f"{path} is larger than {MAX_BYTES // 2**20} MiB; is this a {what}?"
     except FileNotFoundError:
         message = (
             f"there is no file {path}; the path is relative to {Path.cwd()}"
@@ -91,6 +95,11 @@ def read_text(path: Path, *, what: str = "task") -> str:
     except ValueError:
         message = "the file's name holds a NUL character"
     raise SpecError([Problem("", message)], source=what) from None
+
+
+def _whole(text: str) -> str:
+    """Return JSON text with each character that is escaped in two halves written out: YAML knows no such halves."""
+    return _HALVES.sub(lambda match: json.loads(f'"{match[0]}"'), text)
 
 
 def _read(text: str, *, name: str, what: str) -> Document:
@@ -247,6 +256,6 @@ def as_mapping(data: Any, *, what: str) -> Mapping[Any, Any]:
     if isinstance(data, Mapping):
         return data
     kind = "a list" if isinstance(data, list) else "one value"
-    raise SpecError(
-        [Problem("", f"the {what} is {kind}; write its fields as a YAML mapping (name: value)")], source=what
-    )
+    hint = "" if isinstance(data, list) else "; the name of a file ends in .yaml, .yml or .json"
+    message = f"the {what} is {kind}; write its fields as a YAML mapping (name: value){hint}"
+    raise SpecError([Problem("", message)], source=what)

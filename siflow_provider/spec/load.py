@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from siflow_provider.errors import Problem, SpecError
 from siflow_provider.spec import rules
 from siflow_provider.spec.base import Mode
-from siflow_provider.spec.document import Document, as_mapping, read_document
+from siflow_provider.spec.document import Document, as_mapping, is_file_name, read_document
 from siflow_provider.spec.dump import to_fields
 from siflow_provider.spec.lookup import Lookup
 from siflow_provider.spec.problems import problems_of, without_wrongs
@@ -108,7 +108,8 @@ def load(
     """
     checked = check(source, catalog=catalog, templates=templates, kind=kind, rendered=rendered)
     if checked.task is None:
-        name = str(source) if isinstance(source, Path) else ""
+        is_file = isinstance(source, Path) or (isinstance(source, str) and is_file_name(source))
+        name = str(source) if is_file else ""
         raise SpecError(checked.errors, source=f"task {name}".strip())
     return checked.task
 

@@ -73,4 +73,5 @@ def mount_warnings(task: Task) -> Iterator[Problem]:
         for other in places:
             if place is not other and place.path != other.path and is_inside(place.path, other.path):
                 message = f"{place.path} lies inside the mount of {other.called} at {other.path}"
-                yield Problem(f"{place.field}.mount_path", message)
+                shared = place.field == "ray.shared_storage"
+                yield Problem(place.field if shared else f"{place.field}.mount_path", message)

@@ -12,7 +12,8 @@ from typing import Any
 import yaml
 from pydantic import ValidationInfo
 
-from siflow_provider.spec.base import Mode, is_unknown, left_over
+from siflow_provider.spec.base import Mode, is_unknown
+from siflow_provider.spec.plain_data import plain_faults
 from siflow_provider.spec.wording import kind_of, suggest
 from siflow_provider.spec.wrongs import Wrong, Wrongs
 
@@ -46,7 +47,8 @@ def parse_runtime_env(value: Any, info: ValidationInfo) -> dict[str, Any]:
         elif not _unknown(item, mode):
             faults.extend((f".{key}{path}", message) for path, message in check(item, mode))
     faults.extend(_exclusions(data))
-    faults.extend(_unrendered(data, mode, ""))
+    told = {path for path, _ in faults}
+    faults.extend((path, message) for path, message in plain_faults(data, mode) if path not in told)
     if faults:
         raise Wrongs(faults)
     return dict(data)
@@ -77,18 +79,6 @@ def _exclusions(data: Mapping[Any, Any]) -> list[Fault]:
         if data.get(name) and others:
             faults.append((f".{name}", f"can't stand beside {', '.join(others)}; only config and env_vars may"))
     return faults
-
-
-def _unrendered(value: Any, mode: Mode, path: str, depth: int = 0) -> list[Fault]:
-    if mode.templates or mode.rendered or depth > 20:  # noqa: PLR2004 - Ray's format is flat
-        return []
-    if isinstance(value, str):
-        return [(path, "the template is not rendered; only Airflow renders templates")] if left_over(value) else []
-    if isinstance(value, Mapping):
-        return [f for key, item in value.items() for f in _unrendered(item, mode, f"{path}.{key}", depth + 1)]
-    if isinstance(value, list | tuple):
-        return [f for n, item in enumerate(value) for f in _unrendered(item, mode, f"{path}[{n}]", depth + 1)]
-    return []
 
 
 def _text(value: Any, mode: Mode) -> list[Fault]:

@@ -15,10 +15,8 @@ from siflow_provider.spec import Hidden
 from siflow_provider.spec.policy import ALERT_EVENTS
 
 text = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
-filled = text.filter(
-    lambda value: value.strip() != "" and "{{" not in value and "{%" not in value and "{#" not in value
-)
 plain = text.filter(lambda value: "{" not in value)
+filled = plain.filter(lambda value: value.strip() != "" and not value.strip().startswith("["))
 word = st.from_regex(r"[a-z][a-z0-9-]{0,10}[a-z0-9]", fullmatch=True)
 env_name = st.from_regex(r"MY_[A-Z0-9_]{0,10}", fullmatch=True)
 seconds = st.one_of(
@@ -181,6 +179,7 @@ def _damage(draw: st.DrawFn, place: Any, key: Any) -> None:
     if what == "remove":
         del place[key]
     elif what == "add" and isinstance(place, dict):
-        place[draw(st.one_of(st.text(max_size=8), st.integers(), st.sampled_from(list(_OPTIONAL))))] = draw(junk)
+        name = draw(st.one_of(st.text(max_size=8), st.integers(), st.sampled_from(list(_OPTIONAL))))
+        place[name] = deepcopy(draw(junk))
     else:
-        place[key] = draw(junk)
+        place[key] = deepcopy(draw(junk))

@@ -491,6 +491,13 @@ WRONG: list[Row] = [
         ["exclude each other"],
     ),
     (
+        "runtime_env with an object",
+        R,
+        {"ray.runtime_env": {"conda": {"a": object()}}},
+        "ray.runtime_env.conda.a",
+        ["can't be sent"],
+    ),
+    (
         "runtime_env alone",
         R,
         {"ray.runtime_env": {"image_uri": "a", "pip": ["a"]}},

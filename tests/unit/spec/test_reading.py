@@ -130,6 +130,7 @@ def test_file_that_cannot_be_read_says_which_and_why(tmp_path: Path) -> None:
     assert "is not UTF-8 (byte 11)" in only(latin)[1]
     assert "can't be read" in only(folder)[1]
     assert "NUL" in only("a\0.yaml")[1]
+    assert "larger than 5 MiB" in only(Path("/dev/zero"))[1]
 
 
 def test_file_error_is_raised_without_a_chain(tmp_path: Path) -> None:
@@ -160,6 +161,13 @@ def test_numbers_in_yaml_are_read_as_pyyaml_reads_them() -> None:
         "HEX": "31",
         "N": "1000",
     }
+
+
+def test_character_that_json_wrote_in_two_halves_is_read_whole(tmp_path: Path) -> None:
+    file = tmp_path / "train.json"
+    file.write_text(json.dumps(changed(PYTORCH, {"command": "echo 😀", "env": {"A": "😀"}})))
+    task = load(file)
+    assert (task.command, task.env["A"]) == ("echo 😀", "😀")
 
 
 def test_date_in_env_must_be_quoted() -> None:
