@@ -64,29 +64,35 @@ async def advance(order: Order, outcome: Outcome, ledger: Ledger) -> Step | RunE
         return await _next(backend, order, outcome, ledger)
 
 
-def stop_quietly(settings: Settings, identity: Identity, reporter: Reporter, action: KillAction, why: str) -> None:
-    """End (or, with `detach`, leave) the newest attempt of a run. Blocks for four seconds at most and never raises.
+def stop_quietly(settings: Settings, identity: Identity, reporter: Reporter, action: KillAction, why: str) -> bool:
+    """End (or, with `detach`, leave) the newest attempt of a run; say whether there was one that is over or ends now.
+
+    Blocks for four seconds at most and never raises.
 
     Airflow kills a worker five seconds after it told it to stop. Has a loop and a thread of its own: it is called in a
     signal handler, and where an Airflow timer has just ended the leg's own.
     """
     if action == "detach":
         reporter.note(f"{why}: its run is left running (on_kill_action='detach')", warning=True)
-        return
+        return False
     try:
-        run_blocking(lambda: _stop(settings, identity, reporter, why), timeout=_STOP_SECONDS)
+        return run_blocking(lambda: _stop(settings, identity, reporter, why), timeout=_STOP_SECONDS)
     except Exception as error:
         text = "no answer in time" if isinstance(error, TimeoutError) else str(error)
         reporter.note(f"{why}: its run could not be stopped and may still be there: {text}", warning=True)
+        return False
 
 
-async def _stop(settings: Settings, identity: Identity, reporter: Reporter, why: str) -> None:
+async def _stop(settings: Settings, identity: Identity, reporter: Reporter, why: str) -> bool:
     async with make_backend(settings) as backend:
         ref = await backend.find_latest(identity)
-        if ref is None or (await backend.status(ref)).phase.terminal:
-            return
+        if ref is None:
+            return False
+        if (await backend.status(ref)).phase.terminal:
+            return True
         reporter.note(f"{why}: stopping {ref.name}")
         await patiently(lambda: backend.stop(ref, by=f"Airflow: {why}"), what=f"stopping {ref.name}", reporter=reporter)
+        return True
 
 
 async def _next(backend: TrainingBackend, order: Order, outcome: Outcome, ledger: Ledger) -> Step | RunEnd:

@@ -112,7 +112,7 @@ class SiflowTaskOperator(RendersForms):
             order = self._order = order_of(self, context, Carried(prefix="", deadline=deadline))
             if self.deferrable:
                 return self._settled(order, self._blocking(order, lambda: launch_and_look(order)), context)
-            return self._finished(self._blocking(order, lambda: run_to_end(order)), context)
+            return self._settled(order, self._blocking(order, lambda: run_to_end(order)), context)
 
     def prepare_form(self, context: Context) -> None:
         """Fill in what only a run can know; called before the form is validated. Decorated tasks ask their function."""
@@ -143,9 +143,9 @@ class SiflowTaskOperator(RendersForms):
         order = self._order
         if order is None:
             return
-        if self._interrupt is not None:
+        # the follower sees the stop, tells it and ends; only where there was nothing to stop yet is it cut short
+        if not self._stopped(order, "the task was killed") and self._interrupt is not None:
             self._interrupt()
-        stop_quietly(order.settings, order.context.identity, order.reporter, self.on_kill_action, "the task was killed")
 
     def _blocking(self, order: Order, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Run the leg, within what is left of the whole try's `execution_timeout`."""
@@ -159,12 +159,15 @@ class SiflowTaskOperator(RendersForms):
             )
         except (TimeoutError, AirflowTaskTimeout):
             why = f"the try took longer than execution_timeout ({self.execution_timeout})"
-            stop_quietly(order.settings, order.context.identity, order.reporter, self.on_kill_action, why)
+            self._stopped(order, why)
             raise BackendError(f"timeout: {why}.", hint="Give it more time, or find out what it waits for.") from None
+
+    def _stopped(self, order: Order, why: str) -> bool:
+        return stop_quietly(order.settings, order.context.identity, order.reporter, self.on_kill_action, why)
 
     def _settled(self, order: Order, result: Step | RunEnd, context: Context, *, part: int = 1) -> dict[str, Any]:
         if isinstance(result, RunEnd):
-            return self._finished(result, context)
+            return self._finished(RunEnd(order.veil.over_outcome(result.outcome), result.totals), context)
         deadline = order.policy.deadline
         data = RunTriggerData(
             conn_id=self.conn_id,

@@ -123,7 +123,7 @@ class RunTrigger(BaseTrigger):
         async with make_backend(settings) as backend:
             policy = data.carried.ledger.applied(data.policy)
             outcome = await follow(backend, data.ref, policy, reporter, cursor=data.cursor)
-        return outcome.model_copy(update={"failure": data.veil.over_failure(outcome.failure)})
+        return data.veil.over_outcome(outcome)
 
     async def _shown(self, store: Store) -> Shown:
         files = await asyncio.to_thread(trigger_logs, self.task_instance)
@@ -138,7 +138,8 @@ class RunTrigger(BaseTrigger):
         """Keep the log of this stretch. Stops nothing but where Airflow has no `on_kill` and a user killed the task."""
         if not hasattr(BaseTrigger, "on_kill"):
             await self._killed()
-        await asyncio.to_thread(lambda: keep_log(trigger_logs(self.task_instance), self.data.stretch))
+        if self.task_instance is not None:
+            await asyncio.to_thread(keep_log, self.task_instance, self.data.stretch)
 
     async def _killed(self) -> None:
         # after its own event the task leaves `deferred` as well, and Airflow may call here: the run is none of its

@@ -27,6 +27,7 @@ SHOWN_KEY = "siflow_shown"
 """XCom: the last checkpoint."""
 _MARKER = re.compile(r"^following (?P<run>\S+(?:, part \d+)?)(?:; shown before: (?P<before>.*))?$")
 _LINE = re.compile(r"^\[(?P<replica>[a-z][a-z0-9.-]*)\] ")
+_FRESH = re.compile(r".*\.trigger\.[^.]+\.log")
 
 _log = logging.getLogger(__name__)
 
@@ -125,15 +126,20 @@ def trigger_logs(instance: Any) -> list[Path]:
     )
 
 
-def keep_log(files: Iterable[Path], run: str) -> None:
-    """Keep what a triggerer wrote for this stretch: Airflow empties the file when the same try is deferred again.
+def keep_log(instance: Any, run: str) -> None:
+    """Keep what triggerers wrote for this stretch: Airflow empties the file when the same try is deferred again.
 
     Airflow opens `attempt=N.log.trigger.<job>.log` for writing from the start at each deferral (source: Airflow 3.3.2
     `airflow/jobs/triggerer_job_runner.py`, TriggerLoggingFactory), and shows every file whose name begins with
-    `attempt=N.log`. Renamed, it stays visible, and lines that are still on their way reach it all the same.
+    `attempt=N.log`. Renamed, it stays visible, and lines that are still on their way reach it all the same. With remote
+    logging the file is left alone: Airflow uploads it by its name, and appends. Blocks.
     """
-    for path in files:
-        if re.fullmatch(r".*\.trigger\.[^.]+\.log", path.name):
+    from airflow.providers.common.compat.sdk import conf
+
+    if conf.getboolean("logging", "remote_logging", fallback=False):
+        return
+    for path in trigger_logs(instance):
+        if _FRESH.fullmatch(path.name):
             path.rename(path.with_name(f"{path.name}.{run.replace(', part ', '.')}.log"))
 
 

@@ -12,13 +12,14 @@ import secrets
 from collections.abc import Iterable
 from hashlib import blake2b
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict
 
 from siflow_provider.spec.hidden import MASK
 
 if TYPE_CHECKING:
+    from siflow_provider.core.outcome import Outcome
     from siflow_provider.core.status import Failure
 
 __all__ = ["SHORTEST", "Veil"]
@@ -63,6 +64,24 @@ class Veil(BaseModel):
         for length, marks in groupby(self.marks, key=lambda mark: mark[0]):
             text = _masked(text, length, {digest for _, digest in marks}, salt)
         return text
+
+    def over_json(self, value: Any) -> Any:
+        """Return a JSON value with each hidden value in its texts masked."""
+        if not self.marks:
+            return value
+        if isinstance(value, str):
+            return self.over(value)
+        if isinstance(value, dict):
+            return {self.over(key): self.over_json(item) for key, item in value.items()}
+        return [self.over_json(item) for item in value] if isinstance(value, list) else value
+
+    def over_outcome(self, outcome: Outcome) -> Outcome:
+        """Return the outcome with hidden values masked in results and evidence: it goes through the database."""
+        if not self.marks:
+            return outcome
+        return outcome.model_copy(
+            update={"failure": self.over_failure(outcome.failure), "results": self.over_json(outcome.results)}
+        )
 
     def over_failure(self, failure: Failure | None) -> Failure | None:
         """Return the failure with hidden values masked in its evidence: it goes through databases and messages."""

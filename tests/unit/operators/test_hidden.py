@@ -50,12 +50,12 @@ def expanded_kwargs(dag: DAG) -> None:
 
 def decorated(dag: DAG) -> None:
     made = pytorch_job_task(image=JOB["image"], compute=COMPUTE, env=ENV, dag=dag)
-    made(command_for)(lr=1)  # type: ignore[operator]
+    made(command_for)(lr=1)
 
 
 def decorated_and_expanded(dag: DAG) -> None:
     made = pytorch_job_task(image=JOB["image"], compute=COMPUTE, env=ENV, dag=dag)
-    made(command_for).expand(lr=[1, 2])  # type: ignore[operator]
+    made(command_for).expand(lr=[1, 2])
 
 
 def command_for(lr: float) -> str:

@@ -62,7 +62,7 @@ def test_wrong_form_fails_with_every_problem_and_the_nearest_name() -> None:
 
 def test_unknown_keyword_is_refused() -> None:
     with DAG("d", schedule=None), pytest.raises(TypeError, match="wrokers"):
-        PyTorchJobOperator(task_id="train", **JOB, wrokers=3)
+        PyTorchJobOperator(task_id="train", **JOB, wrokers=3)  # type: ignore[call-arg]
 
 
 def test_templates_are_let_through_and_the_rest_is_checked() -> None:

@@ -82,7 +82,12 @@ def test_log_files_of_the_try_are_found_and_kept(tmp_path: Path, monkeypatch: py
     for name in ("attempt=1.log", "attempt=1.log.trigger.7.log", "attempt=2.log.trigger.7.log"):
         (folder / name).write_text(name)
     assert [path.name for path in trigger_logs(instance)] == ["attempt=1.log.trigger.7.log"]
-    keep_log(trigger_logs(instance), "train-abc")
+    keep_log(instance, "train-abc")
     assert sorted(path.name for path in trigger_logs(instance)) == ["attempt=1.log.trigger.7.log.train-abc.log"]
-    keep_log(trigger_logs(instance), "train-abc")
+    keep_log(instance, "train-abc")
     assert len(trigger_logs(instance)) == 1
+    (folder / "attempt=1.log.trigger.7.log").write_text("next deferral")
+    monkeypatch.setenv("AIRFLOW__LOGGING__REMOTE_LOGGING", "True")
+    keep_log(instance, "train-abc-2")
+    assert len(trigger_logs(instance)) == 2
+    assert (folder / "attempt=1.log.trigger.7.log").exists()

@@ -55,3 +55,9 @@ def test_failure_that_goes_through_the_database_is_masked() -> None:
     assert veiled.last_lines == ("the token is ***",)
     assert Veil().over_failure(failure) is failure
     assert Veil.of(["canary-7391"]).over_failure(None) is None
+
+
+def test_results_that_hold_a_hidden_value_are_masked() -> None:
+    results = {"token": "canary-7391", "list": [1, None, "x canary-7391"], "canary-7391": 2.5}
+    assert Veil.of(["canary-7391"]).over_json(results) == {"token": "***", "list": [1, None, "x ***"], "***": 2.5}
+    assert Veil().over_json(results) is results

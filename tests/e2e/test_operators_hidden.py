@@ -1,0 +1,56 @@
+"""A hidden value reaches the training and nothing else: not the database, a log, an XCom, an argument list."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import psutil
+
+from scripts.airflow_stack import wait_until
+from tests.e2e.training import add_training_dag
+
+if TYPE_CHECKING:
+    from scripts.airflow_stack import AirflowStack
+
+CANARY = "canary-9f41c7"
+BODY = f"""
+HIDDEN = {{"TOKEN": {{"value": "{CANARY}", "hidden": True}}}}
+SHOW = "echo token is $TOKEN; echo length ${{#TOKEN}}; sleep 8; echo again $TOKEN >&2; exit 1"
+
+PyTorchJobOperator(task_id="deferred", command=SHOW, env=HIDDEN, **JOB)
+PyTorchJobOperator(task_id="waits", command=SHOW, env=HIDDEN, deferrable=False, **JOB)
+PyTorchJobOperator.partial(task_id="mapped", command=SHOW, **JOB).expand(env=[HIDDEN])
+PyTorchJobOperator(task_id="from_spec", spec={{"env": HIDDEN, "command": SHOW, **JOB}})
+"""
+
+
+def test_hidden_value_that_the_training_prints_is_found_nowhere(stack: AirflowStack) -> None:
+    add_training_dag(stack, "op_hidden", BODY)
+    run = stack.trigger("op_hidden")
+    run.ti("deferred").wait_log("[master-0] length 13")
+    assert CANARY not in stack.db_dump()  # triggers, next_kwargs, rendered fields, the serialized DAG
+    assert not [each for each in stack.processes() if CANARY in " ".join(arguments(each))]
+    assert run.wait(120) == "failed"
+    assert CANARY not in stack.db_dump()
+    for task in run.tis():
+        log = task.log()
+        assert "token is ***" in log, log
+        assert "length 13" in log
+        assert CANARY not in log
+        assert task.rendered["spec" if task.task_id == "from_spec" else "env"]
+    files = [path for path in stack.log_folder.rglob("*") if path.is_file()]
+    found = [path for path in files if CANARY in path.read_text(errors="replace")]
+    assert found == []
+
+
+def arguments(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
+
+
+def test_log_of_the_triggerer_and_of_other_components_holds_no_hidden_value(stack: AirflowStack) -> None:
+    names = ["scheduler", "dag-processor", "api-server", *stack.triggerers]
+    wait_until(lambda: stack.component_log("scheduler"), timeout=10, what="the scheduler wrote a log")
+    assert [name for name in names if CANARY in stack.component_log(name)] == []
