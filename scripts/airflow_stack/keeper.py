@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 
 from scripts.airflow_stack import keeper_process
-from scripts.airflow_stack.errors import StackError
+from scripts.airflow_stack.errors import AlreadyUpError, StackError
 
 __all__ = ["Keeper", "stop_kept"]
 
@@ -128,7 +128,7 @@ class Keeper:
             select.select([process.stdout], [], [], _ANSWER_SECONDS)
             line = process.stdout.readline() if process.stdout.peek(1) else b""  # type: ignore[attr-defined]
         if not line and process.wait(_ANSWER_SECONDS) == keeper_process.ALREADY_HELD:
-            raise StackError(f"a stack is up already in {self.folder}; stop that one first")
+            raise AlreadyUpError(f"a stack is up already in {self.folder}; end that one first")
         if not line:
             raise StackError(f"the process that keeps the stack in {self.folder} ended (exit {process.returncode})")
         answer: dict[str, Any] = json.loads(line)

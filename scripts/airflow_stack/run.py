@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 from collections.abc import Iterator
@@ -13,10 +12,19 @@ import psutil
 from scripts.airflow_stack.errors import StackError
 from scripts.airflow_stack.rest import Rest, wait_until
 
-__all__ = ["Run", "TaskInstance"]
+__all__ = ["Run", "TaskInstance", "render_event"]
 
 _ENDED_RUN = frozenset({"success", "failed"})
 _ENDED_TASK = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})
+
+
+def render_event(event: dict[str, Any]) -> str:
+    """Return a log message as text, an exception that came with it as Python would print it, the cause first."""
+    lines = []
+    for error in reversed(event.get("error_detail") or []):
+        lines += [f'  File "{one["filename"]}", line {one["lineno"]}, in {one["name"]}' for one in error["frames"]]
+        lines += [f"{error['exc_type']}: {error['exc_value']}", *map(str, error.get("exc_notes") or [])]
+    return "\n".join([str(event["event"]), *lines])
 
 
 class Run:
@@ -155,11 +163,7 @@ class TaskInstance:
 
     def log(self, try_number: int | None = None) -> str:
         """Return a try's log as text, one message a line, errors with their details; default: the current try."""
-        lines = []
-        for one in self.events(try_number):
-            details = one.get("error_detail")
-            lines.append(one["event"] + (f" {json.dumps(details)}" if details else ""))
-        return "\n".join(lines)
+        return "\n".join(render_event(one) for one in self.events(try_number))
 
     def _last_lines(self) -> str:
         return f"state {self.state}, log ends with:\n" + "\n".join(self.log().splitlines()[-15:])

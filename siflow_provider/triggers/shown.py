@@ -103,7 +103,8 @@ def read_shown(run: str, files: Iterable[Path]) -> Shown:
 def trigger_logs(instance: Any) -> list[Path]:
     """Return the log files that triggerers wrote for this try, as far as this machine sees them. Blocks.
 
-    The name's template is Airflow's own setting; templates that need more than the task instance find nothing.
+    The name's template is Airflow's own setting; templates that need more than the task instance find nothing. Nor are
+    there any where a trigger knows no instance (`airflow dags test`).
     """
     from airflow.providers.common.compat.sdk import conf
     from jinja2 import TemplateError
@@ -111,7 +112,7 @@ def trigger_logs(instance: Any) -> list[Path]:
 
     folder = conf.get("logging", "base_log_folder", fallback="")
     template = conf.get("logging", "log_filename_template", fallback="")
-    if not folder or "{{" not in template:
+    if instance is None or not folder or "{{" not in template:
         return []
     try:
         name = SandboxedEnvironment().from_string(template).render(ti=instance, try_number=instance.try_number)

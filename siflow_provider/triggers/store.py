@@ -38,10 +38,14 @@ class Store:
 
     Airflow's calls block, and are refused on an event loop that has another one in flight: they run in a thread.
     What can't be kept is noted for admins and never fails a run.
+
+    Args:
+        instance: the task instance; None where Airflow tells a trigger of none (`airflow dags test` runs triggers in
+            line): nothing is kept then, and nothing can restart in between.
     """
 
     def __init__(self, instance: Any) -> None:
-        self._key = identity_of(instance)
+        self._key = None if instance is None else identity_of(instance)
         self._told: set[str] | None = None
         self._lock = asyncio.Lock()
 
@@ -51,8 +55,10 @@ class Store:
 
     async def put_all(self, values: Mapping[str, Any]) -> bool:
         """Keep several JSON values; say whether all were kept."""
+        if self._key is None:
+            return False
         try:
-            await asyncio.to_thread(self._put, values)
+            await asyncio.to_thread(self._put, self._key, values)
         except Exception as error:
             _log.warning("could not keep %s of %s: %s", ", ".join(values), self._key.task_id, error)
             return False
@@ -60,8 +66,10 @@ class Store:
 
     async def get(self, key: str) -> Any:
         """Return a kept value; None when there is none."""
+        if self._key is None:
+            return None
         try:
-            return await asyncio.to_thread(self._get, key)
+            return await asyncio.to_thread(self._get, self._key, key)
         except Exception as error:
             _log.warning("could not read %s of %s: %s", key, self._key.task_id, error)
             return None
@@ -81,17 +89,19 @@ class Store:
             await self.put(_ALERTS_KEY, sorted(self._told))
             return True
 
-    def _put(self, values: Mapping[str, Any]) -> None:
+    @staticmethod
+    def _put(where: Identity, values: Mapping[str, Any]) -> None:
         from airflow.sdk.execution_time.xcom import XCom
 
         for key, value in values.items():
-            XCom.set(key=key, value=value, **self._where())
+            XCom.set(key=key, value=value, **_address(where))
 
-    def _get(self, key: str) -> Any:
+    @staticmethod
+    def _get(where: Identity, key: str) -> Any:
         from airflow.sdk.execution_time.xcom import XCom
 
-        return XCom.get_one(key=key, **self._where())
+        return XCom.get_one(key=key, **_address(where))
 
-    def _where(self) -> dict[str, Any]:
-        key = self._key
-        return {"dag_id": key.dag_id, "task_id": key.task_id, "run_id": key.run_id, "map_index": key.map_index}
+
+def _address(key: Identity) -> dict[str, Any]:
+    return {"dag_id": key.dag_id, "task_id": key.task_id, "run_id": key.run_id, "map_index": key.map_index}

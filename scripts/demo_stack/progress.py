@@ -1,0 +1,76 @@
+"""Shows a DAG run on the terminal while it goes on: each task's phase, and what it logs, as it comes."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from scripts.airflow_stack import Run, TaskInstance, wait_until
+from scripts.airflow_stack.run import render_event
+
+__all__ = ["Progress"]
+
+_ENDED_TASK = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})
+_SHOWN_LOGGERS = ("task.stdout", "siflow_provider")
+_LEVELS = {"warning": "warning: ", "error": "error: ", "critical": "error: "}
+
+
+class Progress:
+    """Prints a run's progress, one line an event: seconds since the start, task, what happened.
+
+    Args:
+        run: the DAG run.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._begin = time.monotonic()
+        self._states: dict[str, str] = {}
+        self._shown: dict[str, set[tuple[str, str]]] = {}
+
+    def follow(self, timeout: float) -> str:
+        """Print until the run has ended and return its state.
+
+        Raises:
+            StackError: it did not end within `timeout` seconds.
+        """
+        return wait_until(self._look, timeout=timeout, what=f"{self._run!r} has ended")
+
+    def _look(self) -> str | None:
+        state = self._run.state
+        for task in self._run.tis():
+            self._show_task(task)
+        return state if state in ("success", "failed") else None
+
+    def _show_task(self, task: TaskInstance) -> None:
+        name, before = task.task_id, self._states.get(task.task_id, "none")
+        if before in _ENDED_TASK:
+            return
+        state = task.state
+        ended = state in _ENDED_TASK
+        if state not in {before, "none"} and not ended:
+            self._print(name, f"* {state}")
+        if ended or state in ("running", "deferred"):
+            self._show_log(task)
+        if ended:
+            self._print(name, f"* {state}")
+        self._states[name] = state
+
+    def _show_log(self, task: TaskInstance) -> None:
+        shown = self._shown.setdefault(task.task_id, set())
+        for event in task.events():
+            key = (str(event.get("timestamp")), event["event"])
+            if key not in shown:
+                shown.add(key)
+                if is_of_interest(event):
+                    self._print(task.task_id, _LEVELS.get(str(event.get("level")), "") + render_event(event))
+
+    def _print(self, task_id: str, text: str) -> None:
+        for line in text.splitlines() or [""]:
+            print(f"{time.monotonic() - self._begin:6.1f} s  {task_id:<10} {line}", flush=True)
+
+
+def is_of_interest(event: dict[str, Any]) -> bool:
+    """Say whether a log message is the task's own or ours, and not Airflow's book-keeping around it."""
+    logger = str(event.get("logger", ""))
+    return any(ours in logger for ours in _SHOWN_LOGGERS) or event.get("level") in ("error", "critical")
