@@ -69,8 +69,12 @@ class SiflowHook(BaseHook):
             self._settings = found
         return self._settings
 
-    async def asettings(self) -> Settings:
+    async def asettings(self, *, expected: str = "") -> Settings:
         """Return the same as `settings` without blocking the event loop.
+
+        Args:
+            expected: the backend that the worker found in the connection; a triggerer that finds another one (its
+                environment lacks the connection) must not look for the run there.
 
         Raises:
             UsageError: there is no such connection, or its content is wrong; says how to mend it.
@@ -82,6 +86,12 @@ class SiflowHook(BaseHook):
                 found = self._without_connection()
             await mask(found.secrets())
             self._settings = found
+        if expected and self._settings.backend != expected:
+            raise UsageError(
+                f"connection {self.siflow_conn_id!r} leads to the backend {self._settings.backend!r} in the "
+                f"{name_process()}, but the run is on {expected!r}.",
+                hint="Workers and triggerers must read the same connection: add it under Admin > Connections.",
+            )
         return self._settings
 
     def catalog(self, override: CatalogSource | None = None) -> Catalog | None:

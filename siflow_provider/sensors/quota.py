@@ -111,9 +111,10 @@ class QuotaSensor(RendersForms, SiflowSensor):
     def wait_deferred(self, context: Context) -> Any:
         """Wait in the triggerer, which gets sizes, queues and counts, and nothing else of the task."""
         with refusing():
-            _, task = self._resolve(context)
+            settings, task = self._resolve(context)
+        demand = Demand.of(task).model_dump(mode="json")
         self.defer(
-            trigger=QuotaTrigger(self.conn_id, Demand.of(task).model_dump(mode="json"), self.poke_interval),
+            trigger=QuotaTrigger(self.conn_id, demand, interval=self.poke_interval, backend=settings.backend),
             method_name="resume",
             timeout=timedelta(seconds=self.timeout),
         )

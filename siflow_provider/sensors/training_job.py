@@ -105,7 +105,14 @@ class TrainingJobSensor(SiflowSensor):
         if status is not None:
             self._defer_to_end(status.ref, deadline)
         self.defer(
-            trigger=FindRunTrigger(self.conn_id, name, uid, self.poke_interval, deadline.isoformat()),
+            trigger=FindRunTrigger(
+                self.conn_id,
+                name,
+                uid,
+                interval=self.poke_interval,
+                deadline=deadline.isoformat(),
+                backend=settings.backend,
+            ),
             method_name="run_found",
             timeout=_left(deadline),
         )

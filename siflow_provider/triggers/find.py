@@ -46,6 +46,7 @@ class FindRunTrigger(BaseTrigger):
         name: the run's full name.
         uid: the backend's id of it; "" = any.
         interval: seconds between two looks.
+        backend: the backend that the worker asked; "" = whichever the connection names.
         deadline: when the sensor's patience ends, ISO 8601; handed back with the event.
     """
 
@@ -54,8 +55,10 @@ class FindRunTrigger(BaseTrigger):
         conn_id: str = DEFAULT_CONN_ID,
         name: str = "",
         uid: str = "",
+        *,
         interval: float = 60.0,
         deadline: str = "",
+        backend: str = "",
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.conn_id = conn_id
@@ -63,10 +66,11 @@ class FindRunTrigger(BaseTrigger):
         self.uid = uid
         self.interval = interval
         self.deadline = deadline
+        self.backend = backend
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return what Airflow stores: class path and arguments, JSON types only."""
-        names = ("conn_id", "name", "uid", "interval", "deadline")
+        names = ("conn_id", "name", "uid", "interval", "deadline", "backend")
         return CLASSPATH, {name: getattr(self, name) for name in names}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
@@ -79,7 +83,7 @@ class FindRunTrigger(BaseTrigger):
         yield TriggerEvent(event)  # type: ignore[no-untyped-call]
 
     async def _wait(self) -> JobRef:
-        settings = await SiflowHook(self.conn_id).asettings()
+        settings = await SiflowHook(self.conn_id).asettings(expected=self.backend)
         answered = True
         while True:
             try:

@@ -82,7 +82,7 @@ async def stop_if_killed(ref: JobRef, instance: Any, hook: SiflowHook, log: Any,
 async def _stop(ref: JobRef, instance: Any, hook: SiflowHook, log: Any, data: RunTriggerData, *, why: str) -> None:
     reporter = TaskReporter(log, Store(instance), veil=data.veil)
     reporter.note(f"{why}: stopping {ref.name}")
-    async with make_backend(await hook.asettings()) as backend:
+    async with make_backend(await hook.asettings(expected=ref.backend)) as backend:
         await patiently(lambda: backend.stop(ref, by=f"Airflow: {why}"), what=f"stopping {ref.name}", reporter=reporter)
         reporter.note(f"{ref.name} is stopped")
         await _tell(backend, ref, data, reporter, why)

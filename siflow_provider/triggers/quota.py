@@ -209,6 +209,7 @@ class QuotaTrigger(BaseTrigger):
     Args:
         conn_id: where the backend's settings come from.
         demand: what the task asks for (`Demand` as JSON).
+        backend: the backend that the worker asked; "" = whichever the connection names.
         interval: seconds between two looks.
         repeat_seconds: after how long an unchanged reason is said again.
     """
@@ -217,18 +218,21 @@ class QuotaTrigger(BaseTrigger):
         self,
         conn_id: str = DEFAULT_CONN_ID,
         demand: dict[str, Any] | None = None,
+        *,
         interval: float = 60.0,
         repeat_seconds: float = REPEAT_SECONDS,
+        backend: str = "",
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.conn_id = conn_id
         self.demand = demand or {}
         self.interval = interval
         self.repeat_seconds = repeat_seconds
+        self.backend = backend
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return what Airflow stores: class path and arguments, JSON types only."""
-        names = ("conn_id", "demand", "interval", "repeat_seconds")
+        names = ("conn_id", "demand", "interval", "repeat_seconds", "backend")
         return CLASSPATH, {name: getattr(self, name) for name in names}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
@@ -241,7 +245,7 @@ class QuotaTrigger(BaseTrigger):
         yield TriggerEvent(event)  # type: ignore[no-untyped-call]
 
     async def _wait(self) -> Room:
-        settings = await SiflowHook(self.conn_id).asettings()
+        settings = await SiflowHook(self.conn_id).asettings(expected=self.backend)
         task = Demand.model_validate(self.demand).resolved()
         waiting = Waiting(self.repeat_seconds)
         while True:

@@ -116,7 +116,7 @@ class RunTrigger(BaseTrigger):
 
     async def _follow(self) -> Outcome:
         data, store = self.data, Store(self.task_instance)
-        settings = await self._hook.asettings()
+        settings = await self._hook.asettings(expected=self.data.ref.backend)
         shown = await self._shown(store)
         reporter = TaskReporter(self.log, store, veil=data.veil, shown=shown)
         reporter.note(marker(shown))

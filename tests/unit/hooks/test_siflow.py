@@ -63,6 +63,12 @@ def test_a_missing_connection_says_where_and_how_to_add_it() -> None:
     assert "triggerer" in str(caught.value)
 
 
+async def test_a_triggerer_that_reads_another_connection_than_the_worker_says_so() -> None:
+    with pytest.raises(UsageError, match=r"leads to the backend 'local' in the .*, but the run is on 'kubernetes'"):
+        await SiflowHook().asettings(expected="kubernetes")
+    assert (await SiflowHook().asettings(expected="local")).backend == "local"
+
+
 def test_a_wrong_connection_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_BAD", "siflow:///?backnd=local")
     with pytest.raises(UsageError, match=r"connection 'bad': .*did you mean `backend`"):
