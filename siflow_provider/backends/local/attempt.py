@@ -136,7 +136,7 @@ class Attempt:
 
     def _observe(self, now: RunnerState) -> None:
         replicas = _replicas(now, self._state.replicas)
-        changes: dict[str, Any] = {"replicas": replicas, "links": {**self._state.links, **now.links}}
+        changes: dict[str, Any] = {"replicas": replicas, "links": dict(now.links)}
         if not self._state.phase.terminal:
             changes["reason"] = now.reason
             started = bool(replicas) and all(r.phase is Phase.RUNNING or r.phase.terminal for r in replicas)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
-from siflow_provider.errors import BackendError, BackendUnavailable
+from siflow_provider.errors import BackendUnavailable
 
 __all__ = ["RayApi", "RayJobInfo"]
 
@@ -53,13 +53,6 @@ class RayApi:
     def __init__(self, url: str, token: str) -> None:
         self.url = url
         self._token = token
-
-    def is_up(self) -> bool:
-        """Say whether the cluster answers."""
-        try:
-            return self._ask("GET", "/api/version") is not None
-        except BackendError:
-            return False
 
     def alive_nodes(self) -> set[str]:
         """Return the names of the nodes that have joined and live.

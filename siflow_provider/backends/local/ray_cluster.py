@@ -24,7 +24,7 @@ from siflow_provider.errors import BackendUnavailable
 __all__ = ["RayCluster"]
 
 _START_SECONDS = 120.0
-_HEAD_TRIES = 3
+_STARTS = 2
 _ASK_EVERY_SECONDS = 0.5
 _STOP_JOB_SHARE = 0.3
 _STOP_LOOK_SECONDS = 0.1
@@ -44,7 +44,7 @@ class RayCluster:
         self._ending: Ending | None = None
         self._driver_pid: int | None = None
         self._finished = self._stopped = False
-        self._head_tries = 0
+        self._starts = 0
         self._deadline = self._ask_at = 0.0
         self._reason = ""
         self._links: dict[str, str] = {}
@@ -53,9 +53,10 @@ class RayCluster:
 
     def start(self) -> None:
         """Start the head; the rest follows as polls find it ready."""
-        self._head_tries += 1
+        self._starts += 1
         self._deadline = time.monotonic() + _START_SECONDS
         self._api = self._processes.start_head(make_shared_folder(self._launch))
+        self._links = {}
         self._reason = "the Ray head is starting"
 
     def poll(self) -> RunnerState:
@@ -93,17 +94,13 @@ class RayCluster:
     # -- the steps, in order
 
     def _wait_for_head(self) -> None:
-        if not self._is_due():
-            return
-        if not self._api.is_up():
+        if not self._processes.head_listens:
             self._give_up_late([self._nodes[0].replica])
             return
-        self._links = {"dashboard": self._api.url}
-        token = self._processes.token_file
-        self._launch.event(f"Ray's dashboard: {self._api.url} (where it asks for a token: {token} holds it)")
+        # the dashboard comes up beside them
         self._processes.start_workers()
         self._deadline = time.monotonic() + _START_SECONDS
-        self._reason = "the Ray nodes are joining"
+        self._reason = "the Ray nodes are starting"
         self._step = self._wait_for_nodes
 
     def _wait_for_nodes(self) -> None:
@@ -112,8 +109,13 @@ class RayCluster:
         try:
             alive = self._api.alive_nodes()
         except BackendUnavailable:
-            # the dashboard answers this question later than others
-            alive = set()
+            # the dashboard is not there yet, or not all of it
+            self._give_up_late(["Ray's dashboard"])
+            return
+        if not self._links:
+            self._links = {"dashboard": self._api.url}
+            token = self._processes.token_file
+            self._launch.event(f"Ray's dashboard: {self._api.url} (where it asks for a token: {token} holds it)")
         for node in self._nodes:
             if node.replica in alive and self._replicas.mark_running(node):
                 self._launch.event(f"{', '.join(node.replicas)} joined the Ray cluster")
@@ -162,32 +164,38 @@ class RayCluster:
     def _look_at_nodes(self) -> None:
         """See whether a node has ended by itself: the head's end is the run's, a worker's is told to the user."""
         for node, code in list(self._processes.ended_nodes()):
-            early = node is self._nodes[0] and self._step == self._wait_for_head
-            if early and self._head_tries < _HEAD_TRIES:
+            if self._is_starting and self._starts < _STARTS:
                 # most likely somebody took one of its ports first
-                self._launch.event(f"the Ray head ended at its start (exit code {code}); trying again", warning=True)
-                self._processes.forget_head()
+                text = f"the Ray node {node.replica} ended at its start (exit code {code}); all nodes are started anew"
+                self._launch.event(text, warning=True)
+                self._processes.drop_nodes()
+                self._replicas.start_anew()
+                self._step = self._wait_for_head
                 self.start()
-            elif self._replicas.mark_ended(node, code):
+                return
+            if self._replicas.mark_ended(node, code):
                 self._node_ended(node, code)
 
     def _node_ended(self, node: NodePlan, code: int) -> None:
-        starting = self._step in (self._wait_for_head, self._wait_for_nodes)
         if self._ending is not None:
             self._launch.event(f"the Ray node {node.replica} ended (exit code {code}) after the job", warning=True)
             self._finished = self._finished or node is self._nodes[0]
-        elif starting or node is self._nodes[0]:
-            when = "before the job was submitted" if starting else "before the job did"
+        elif self._is_starting or node is self._nodes[0]:
+            when = "before the job was submitted" if self._is_starting else "before the job did"
             summary = f"the Ray node {node.replica} ended {when} (exit code {code})"
             self._end(Ending(False, replica=node.replica, exit_code=code, summary=summary))
         else:
             text = f"the Ray node {node.replica} ended (exit code {code}); Ray runs its work elsewhere where it can"
             self._launch.event(text, warning=True)
 
+    @property
+    def _is_starting(self) -> bool:
+        return self._step in (self._wait_for_head, self._wait_for_nodes)
+
     def _give_up_late(self, missing: list[str]) -> None:
         if time.monotonic() > self._deadline:
             summary = f"{', '.join(missing)} did not come up within {_START_SECONDS:.0f} s"
-            self._end(Ending(False, replica=missing[0], summary=summary))
+            self._end(Ending(False, replica=self._nodes[0].replica, summary=summary))
 
     def _end(self, ending: Ending) -> None:
         self._ending = ending

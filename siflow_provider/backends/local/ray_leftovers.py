@@ -41,7 +41,8 @@ def remove_leftovers(work: Path) -> None:
             process.kill()
     psutil.wait_procs(doomed, timeout=_WAIT_SECONDS)
     shutil.rmtree(temp_dir, ignore_errors=True)
-    (work / _FILE).unlink(missing_ok=True)
+    if not temp_dir.exists():
+        (work / _FILE).unlink(missing_ok=True)
 
 
 def find_processes(temp_dir: Path) -> list[psutil.Process]:

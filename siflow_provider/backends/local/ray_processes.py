@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import socket
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -56,6 +57,12 @@ class RayProcesses:
         head = self._started.get(self._head.replica)
         return head is not None and head.poll() is None
 
+    @property
+    def head_listens(self) -> bool:
+        """Whether other nodes can come to the head."""
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            return self.head_lives and probe.connect_ex(("127.0.0.1", self._ports["port"])) == 0
+
     def start_head(self, extra_env: Mapping[str, str]) -> RayApi:
         """Start the head on ports of its own and return the way to ask it; it answers some seconds later."""
         if self._temp_dir is None:
@@ -108,9 +115,10 @@ class RayProcesses:
             if process is not None and process.poll() is not None:
                 yield node, exit_code(process.returncode)
 
-    def forget_head(self) -> None:
-        """Drop a head that has ended, so that another one can be started."""
-        del self._started[self._head.replica]
+    def drop_nodes(self) -> None:
+        """End every node at once, so that they can be started anew."""
+        self._launch.processes.end(self._started.values(), 0.0)
+        self._started.clear()
 
     def end(self, grace_seconds: float) -> None:
         """End everything, keep Ray's own logs in the run's folder, and remove the temporary one."""
@@ -119,8 +127,11 @@ class RayProcesses:
         if self._temp_dir is None:
             return
         logs = self._temp_dir / "session_latest" / "logs"
-        if logs.is_dir():
-            shutil.copytree(logs, self._work / "ray-logs", symlinks=True, dirs_exist_ok=True)
+        try:
+            if logs.is_dir():
+                shutil.copytree(logs, self._work / "ray-logs", symlinks=True, dirs_exist_ok=True)
+        except OSError as error:
+            self._launch.event(f"not all of Ray's own logs could be kept: {error}", warning=True)
         remove_leftovers(self._work)
 
     @property

@@ -38,6 +38,11 @@ class Replicas:
             self._change(name, Phase.RUNNING)
         return bool(waiting)
 
+    def start_anew(self) -> None:
+        """Note that every replica is started once more."""
+        for name in self._statuses:
+            self._change(name, Phase.STARTING)
+
     def mark_ended(self, node: NodePlan, code: int) -> bool:
         """Note that a node's process has ended by itself."""
         living = [name for name in node.replicas if not self._statuses[name].phase.terminal]
