@@ -15,7 +15,7 @@ import psutil
 
 from siflow_provider.backends.local.capacity import Amounts
 from siflow_provider.backends.local.ending import failure_of, oom_kills, report_results
-from siflow_provider.backends.local.ledger import Entry, Ledger
+from siflow_provider.backends.local.ledger import Admission, Entry, Ledger
 from siflow_provider.backends.local.place import prepare
 from siflow_provider.backends.local.processes import Processes
 from siflow_provider.backends.local.record import Replica, RunState, Submission, lost, read_submission
@@ -83,7 +83,7 @@ class Attempt:
         """Return the GPUs that the attempt holds from now on; None when it was stopped before."""
         entry = self._entry()
         while not self._ending_asked():
-            answer = self._ledger.admit(entry)
+            answer = self._look_at_the_queue(entry)
             if answer.admitted:
                 self._save(phase=Phase.STARTING, reason="admitted", queue=None, admitted_at=datetime.now(UTC))
                 return answer.gpus
@@ -91,6 +91,12 @@ class Attempt:
             self._save(reason=answer.reason, queue=place)
             self._pause()
         return None
+
+    def _look_at_the_queue(self, entry: Entry) -> Admission:
+        try:
+            return self._ledger.admit(entry)
+        except UsageError as error:  # the admin's capacity file: no reason to fail whoever waits
+            return Admission(False, reason=str(error))
 
     def _entry(self) -> Entry:
         document, ref = self._submission.document, self._submission.ref
@@ -118,6 +124,8 @@ class Attempt:
             processes=self._processes,
             event=self._event,
         )
+        if (monitoring := place.document["monitoring"]) is not None:
+            self._save(links={"metrics": f"http://127.0.0.1:{monitoring['port']}{monitoring['path']}"})
         runner = _runner(launch)
         runner.start()
         return runner

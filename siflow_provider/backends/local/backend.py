@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -13,12 +14,11 @@ from siflow_provider.backends.local.capacity import Amounts
 from siflow_provider.backends.local.ledger import Ledger
 from siflow_provider.backends.local.logs import LogFile, follow_files
 from siflow_provider.backends.local.quota import answer
-from siflow_provider.backends.local.record import RunState
 from siflow_provider.backends.local.render import render_manifest
 from siflow_provider.backends.local.runs import Runs
 from siflow_provider.backends.local.stacks import dump_replicas
 from siflow_provider.backends.local.support import unsupported_fields, warning_lines
-from siflow_provider.core.status import is_selected
+from siflow_provider.core.status import Phase, Status, is_selected
 from siflow_provider.errors import UnsupportedError, UsageError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from siflow_provider.core.identity import Identity
     from siflow_provider.core.protocol import Manifest, RenderContext, TrainingBackend
     from siflow_provider.core.quota import QuotaReport
-    from siflow_provider.core.status import JobRef, LogCursor, LogLine, LogSelection, Status
+    from siflow_provider.core.status import JobRef, LogCursor, LogLine, LogSelection
     from siflow_provider.errors import Reason
     from siflow_provider.spec.resolve import ResolvedTask
 
@@ -110,15 +110,22 @@ class LocalBackend:
 
     async def watch(self, ref: JobRef) -> AsyncIterator[Status]:
         """Yield snapshots as they change, the terminal one last."""
-        before: RunState | None = None
+        before: Status | None = None
         while True:
-            state = await asyncio.to_thread(self._runs.state_of, ref)
-            if state != before:
-                before = state
-                yield state.status()
-            if state.phase.terminal:
+            now = await self._look(ref)
+            if before is None or _differs(now, before):
+                before = now
+                yield now
+            if now.phase.terminal:
                 return
             await asyncio.sleep(_POLL_SECONDS)
+
+    async def _look(self, ref: JobRef) -> Status:
+        """Return the snapshot, or `unknown` when the files can't be read now (no descriptors left, a full disk)."""
+        try:
+            return await self.status(ref)
+        except OSError as error:
+            return Status(ref, Phase.UNKNOWN, reason=f"{error.strerror}: {error.filename}")
 
     async def logs(
         self, ref: JobRef, selection: LogSelection, cursor: LogCursor, *, follow: bool = True
@@ -169,6 +176,11 @@ class LocalBackend:
         lead = Amounts.of(task.head.resources.rendered()) if task.head is not None else flavor
         replicas = (lead, *([flavor] * task.task.workers))
         return answer(sum(replicas, Amounts()), replicas, usage)
+
+
+def _differs(now: Status, before: Status) -> bool:
+    """Compare two snapshots but for the seconds in the queue, which grow by themselves."""
+    return replace(now, queued_seconds=before.queued_seconds) != before
 
 
 if TYPE_CHECKING:

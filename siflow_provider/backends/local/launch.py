@@ -20,7 +20,7 @@ from siflow_provider.backends.local.lock import take
 from siflow_provider.backends.local.record import RunState, Submission, read_submission
 from siflow_provider.backends.local.render import QUEUE
 from siflow_provider.backends.local.store import RunFolder, StateDir, boot_id, write_json
-from siflow_provider.backends.local.supervisor import NAME_EXISTS, PUBLISHED
+from siflow_provider.backends.local.supervisor import NAME_EXISTS, PUBLISHED, SUPERVISOR_NAMES
 from siflow_provider.core.protocol import Manifest
 from siflow_provider.core.status import JobRef, Phase, QueuePlace
 from siflow_provider.errors import BackendError, NameTaken
@@ -31,7 +31,7 @@ _START_SECONDS = 120.0
 _KEPT_NAMES = frozenset(
     {
         "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TERM", "TMPDIR",
-        "PYTHONPATH", "PYTHONHOME", "PYTHONWARNINGS", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "LD_PRELOAD",
+        "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "LD_PRELOAD",
         "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy",
         "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
     }
@@ -175,5 +175,7 @@ def _environment() -> dict[str, str]:
     env = {name: value for name, value in os.environ.items() if name in _KEPT_NAMES or name.startswith(_KEPT_PREFIXES)}
     # the supervisor must find what its starter found, whatever put it on the path; replicas get the old value back
     env["SIFLOW_STARTER_PYTHONPATH"] = env.get("PYTHONPATH", "")
+    for name in SUPERVISOR_NAMES & os.environ.keys():
+        env[name] = os.environ[name]
     env["PYTHONPATH"] = os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path)
     return env

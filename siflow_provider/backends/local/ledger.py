@@ -141,6 +141,7 @@ class Ledger:
             if entry is not None:
                 # its share is free only when nothing of it runs any more
                 kill_marked(entry.uid)
+                self._state.run(entry.name).hidden.unlink(missing_ok=True)
             path.unlink(missing_ok=True)
         entries.sort(key=lambda entry: entry.turn)
         return Usage(

@@ -14,6 +14,7 @@ from siflow_provider.backends.local.mounts import mount_view
 from siflow_provider.backends.local.processes import MARKER_ENV
 from siflow_provider.backends.local.record import Submission
 from siflow_provider.backends.local.store import RunFolder, StateDir
+from siflow_provider.backends.local.supervisor import SUPERVISOR_NAMES
 from siflow_provider.core.results import RESULTS_ENV
 
 __all__ = ["Place", "prepare"]
@@ -52,7 +53,7 @@ def prepare(folder: RunFolder, submission: Submission, hidden: Mapping[str, str]
 
 def _base() -> dict[str, str]:
     """Return what the starter handed down, the running interpreter's programs first on the path."""
-    env = dict(os.environ)
+    env = {name: value for name, value in os.environ.items() if name not in SUPERVISOR_NAMES}
     python_path = env.pop("SIFLOW_STARTER_PYTHONPATH", "")
     env.pop("PYTHONPATH", None)
     if python_path:

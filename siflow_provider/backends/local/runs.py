@@ -46,8 +46,8 @@ class Runs:
     def find_latest(self, identity: Identity) -> JobRef | None:
         """Return the newest attempt that is there."""
         listed = self.state.by_run(identity.task_uuid)
-        numbers = sorted((int(entry.name) for entry in listed.iterdir()), reverse=True) if listed.is_dir() else []
-        for number in numbers:
+        names = [entry.name for entry in listed.iterdir()] if listed.is_dir() else []
+        for number in sorted((int(name) for name in names if name.isdigit()), reverse=True):
             if (ref := self.find(identity.for_attempt(number))) is not None:
                 return ref
         return None
@@ -119,6 +119,7 @@ class Runs:
         if state.phase.terminal and not folder.alive:
             if state.phase is Phase.LOST:
                 kill_marked(ref.uid)
+                folder.hidden.unlink(missing_ok=True)
             return
         if folder.stop.exists():
             return

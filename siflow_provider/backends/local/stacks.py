@@ -13,8 +13,9 @@ from siflow_provider.backends.local.record import Replica
 
 __all__ = ["dump_replicas", "find_py_spy"]
 
-_DUMP_SECONDS = 15.0
-_MAX_PROCESSES = 32
+_DUMP_SECONDS = 10.0
+_MAX_PROCESSES = 16
+_AT_ONCE = 4
 _MAX_TEXT = 64 * 1024
 
 
@@ -43,9 +44,8 @@ async def _dump_replica(program: str, replica: Replica) -> str:
     pids = await asyncio.to_thread(_python_pids, replica)
     if not pids:
         return "no stack dump: no Python process runs in this replica."
-    parts = []
-    for pid in pids[:_MAX_PROCESSES]:
-        parts.append(await _dump_process(program, pid))
+    turns = asyncio.Semaphore(_AT_ONCE)
+    parts = await asyncio.gather(*(_dump_process(program, pid, turns) for pid in pids[:_MAX_PROCESSES]))
     return "\n\n".join(parts)[:_MAX_TEXT]
 
 
@@ -68,16 +68,19 @@ def _is_python(process: psutil.Process) -> bool:
         return False
 
 
-async def _dump_process(program: str, pid: int) -> str:
-    process = await asyncio.create_subprocess_exec(
-        program, "dump", "--pid", str(pid), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
-    )
-    try:
-        output, _ = await asyncio.wait_for(process.communicate(), _DUMP_SECONDS)
-    except TimeoutError:
-        process.kill()
-        await process.communicate()
-        return f"no stack dump of process {pid}: py-spy did not answer within {_DUMP_SECONDS:g} s."
+async def _dump_process(program: str, pid: int, turns: asyncio.Semaphore) -> str:
+    async with turns:
+        process = await asyncio.create_subprocess_exec(
+            program, "dump", "--pid", str(pid), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+        )
+        try:
+            output, _ = await asyncio.wait_for(process.communicate(), _DUMP_SECONDS)
+        except TimeoutError:
+            return f"no stack dump of process {pid}: py-spy did not answer within {_DUMP_SECONDS:g} s."
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
     text = output.decode("utf-8", "replace").strip()
     if process.returncode == 0:
         return text

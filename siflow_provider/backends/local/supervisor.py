@@ -22,11 +22,13 @@ from pathlib import Path
 
 from siflow_provider.backends.local.store import RunFolder, StateDir, read_json, write_json
 
-__all__ = ["NAME_EXISTS", "PUBLISHED", "main"]
+__all__ = ["NAME_EXISTS", "PUBLISHED", "SUPERVISOR_NAMES", "main"]
 
 PUBLISHED = 0
 NAME_EXISTS = 3
 _BROKEN = 4
+SUPERVISOR_NAMES = frozenset({"COVERAGE_PROCESS_CONFIG", "COVERAGE_PROCESS_START"})
+"""Variables that the supervisor gets and its replicas don't: a test run measures only the former."""
 
 
 def main(argv: list[str]) -> int:

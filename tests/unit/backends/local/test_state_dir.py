@@ -1,0 +1,104 @@
+"""The state directory: where it is, what is swept from it, and what happens when it can't be read."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from siflow_provider.backends.local.backend import LocalBackend
+from siflow_provider.backends.local.lock import take
+from siflow_provider.backends.local.store import StateDir
+from siflow_provider.backends.settings import Settings
+from siflow_provider.core.status import Phase
+from siflow_provider.errors import UsageError
+from siflow_provider.spec.policy import Monitoring
+from tests.unit.backends.local.following import end_of, processes_of, running, supervisor_of, until
+from tests.unit.backends.local.tasks import context, task
+
+
+def test_settings_go_before_the_variable_and_that_before_the_data_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.delenv("SIFLOW_LOCAL_STATE_DIR", raising=False)
+    assert StateDir.open(None).path == tmp_path / "data" / "siflow"
+    monkeypatch.setenv("SIFLOW_LOCAL_STATE_DIR", str(tmp_path / "variable"))
+    assert StateDir.open(None).path == tmp_path / "variable"
+    assert StateDir.open(str(tmp_path / "settings")).path == tmp_path / "settings"
+
+
+def test_leavings_of_a_killed_starter_are_swept_and_one_at_work_is_left(tmp_path: Path) -> None:
+    state = StateDir.open(str(tmp_path))
+    old, busy, fresh = (state.path / "new" / name for name in ("old", "busy", "fresh"))
+    for folder in (old, busy, fresh):
+        folder.mkdir()
+        (folder / "hidden.json").write_text("{}")
+    long_ago = time.time() - 3600
+    os.utime(old, (long_ago, long_ago))
+    descriptor = take(busy / "lock")
+    os.utime(busy, (long_ago, long_ago))
+    state.sweep()
+    os.close(descriptor)
+    assert sorted(path.name for path in (state.path / "new").iterdir()) == ["busy", "fresh"]
+
+
+async def test_other_systems_are_told_what_to_use(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with pytest.raises(UsageError, match="runs on Linux only, and this is darwin"):
+        async with LocalBackend(Settings(state_dir=str(tmp_path))):
+            pass
+
+
+async def test_backend_that_is_not_open_says_so(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="not open"):
+        await LocalBackend(Settings(state_dir=str(tmp_path))).runs()
+
+
+async def test_unreadable_state_is_unknown_and_ends_nothing(
+    backend: LocalBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ref = await backend.submit(backend.render(task("sleep 600"), context()))
+    await running(backend, ref)
+    watch = backend.watch(ref)
+    assert (await anext(watch)).phase is Phase.RUNNING
+    with monkeypatch.context() as patch:
+
+        def fail(path: Path) -> bytes:
+            raise OSError(24, "Too many open files", str(path))
+
+        patch.setattr(Path, "read_bytes", fail)
+        assert (await anext(watch)).phase is Phase.UNKNOWN
+    assert (await anext(watch)).phase is Phase.RUNNING
+
+
+async def test_wrong_capacity_file_makes_a_run_wait_and_not_fail(backend: LocalBackend, state_dir: Path) -> None:
+    path = state_dir / "capacity.json"
+    path.write_text("{cpu")
+    ref = await backend.submit(backend.render(task("true"), context()))
+    async for status in backend.watch(ref):
+        if "capacity.json" in status.reason:
+            break
+    assert status.phase is Phase.QUEUED
+    path.write_text(json.dumps({"cpu": 2}))
+    assert (await end_of(backend, ref)).phase is Phase.SUCCEEDED
+
+
+async def test_metrics_link_names_the_port_of_the_form(backend: LocalBackend) -> None:
+    form = task("sleep 600", monitoring=Monitoring(port=9191, path="/metrics"))
+    ref = await backend.submit(backend.render(form, context()))
+    assert (await running(backend, ref)).links == {"metrics": "http://127.0.0.1:9191/metrics"}
+
+
+async def test_sigterm_to_the_supervisor_ends_the_run_as_lost(backend: LocalBackend, state_dir: Path) -> None:
+    ref = await backend.submit(backend.render(task("sleep 600", workers=1), context()))
+    await running(backend, ref)
+    supervisor_of(state_dir, ref).terminate()
+    status = await end_of(backend, ref)
+    assert status.phase is Phase.LOST
+    assert "SIGTERM" in status.reason
+    await until(lambda: processes_of(ref) == [])
