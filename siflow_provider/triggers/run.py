@@ -138,8 +138,7 @@ class RunTrigger(BaseTrigger):
         """Keep the log of this stretch. Stops nothing but where Airflow has no `on_kill` and a user killed the task."""
         if not hasattr(BaseTrigger, "on_kill"):
             await self._killed()
-        if self.task_instance is not None:
-            await asyncio.to_thread(keep_log, self.task_instance, self.data.stretch)
+        await asyncio.to_thread(keep_log, self.task_instance, self.data.stretch)
 
     async def _killed(self) -> None:
         # after its own event the task leaves `deferred` as well, and Airflow may call here: the run is none of its

@@ -1,0 +1,225 @@
+"""The trigger on real processes of this machine: one event, each line once, and only a user's action ends a run."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.triggers.base import BaseTrigger
+
+from siflow_provider.backends import make_backend
+from siflow_provider.backends.settings import Settings
+from siflow_provider.core.identity import Identity
+from siflow_provider.core.outcome import AlertRule, FollowPolicy, OutcomeKind
+from siflow_provider.core.protocol import RenderContext
+from siflow_provider.core.status import JobRef, Phase
+from siflow_provider.spec import PyTorchJob
+from siflow_provider.spec.resolve import resolve
+from siflow_provider.triggers import killed
+from siflow_provider.triggers.killed import killed_by
+from siflow_provider.triggers.run import Carried, RunEvent, RunTrigger, RunTriggerData
+from siflow_provider.triggers.veil import Veil
+
+INSTANCE = SimpleNamespace(dag_id="d", task_id="t", run_id="r", map_index=-1, try_number=1)
+
+
+class Airflow:
+    """What the trigger asks Airflow for: kept XComs, and the task instance's state."""
+
+    def __init__(self) -> None:
+        self.xcoms: dict[str, Any] = {}
+        self.state: str | None = "deferred"
+
+
+@pytest.fixture
+def airflow(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Airflow:
+    fake = Airflow()
+    extra = f'{{"backend": "local", "state_dir": "{tmp_path / "runs"}"}}'
+    monkeypatch.setenv("AIRFLOW_CONN_SIFLOW_DEFAULT", f'{{"conn_type": "siflow", "extra": {extra}}}')
+    monkeypatch.setenv("AIRFLOW__LOGGING__BASE_LOG_FOLDER", str(tmp_path / "logs"))
+    monkeypatch.setattr("siflow_provider.triggers.store.Store._put", lambda *where: fake.xcoms.update(where[-1]))
+    monkeypatch.setattr("siflow_provider.triggers.store.Store._get", lambda *where: fake.xcoms.get(where[-1]))
+    monkeypatch.setattr(killed, "_state", lambda _: fake.state)
+    return fake
+
+
+@pytest.fixture
+async def backend(tmp_path: Path, airflow: Airflow) -> AsyncIterator[Any]:
+    async with make_backend(Settings(backend="local", state_dir=str(tmp_path / "runs"))) as opened:
+        yield opened
+        for status in await opened.runs():
+            await opened.delete(status.ref)
+
+
+async def submitted(backend: Any, command: str) -> JobRef:
+    form = {
+        "image": "registry.example/train:1",
+        "command": command,
+        "compute": {"type": "on_demand", "instances": [{"cpu": "100m", "memory": "64Mi"}]},
+    }
+    context = RenderContext(identity=Identity(dag_id="d", task_id="t", run_id="r"))
+    ref = await backend.submit(backend.render(resolve(PyTorchJob.model_validate(form)), context))
+    assert isinstance(ref, JobRef)
+    return ref
+
+
+def trigger_for(ref: JobRef, **data: Any) -> RunTrigger:
+    made = RunTriggerData(ref=ref, carried=Carried(prefix="d-t"), **data)
+    trigger = RunTrigger(**json.loads(json.dumps(made.model_dump(mode="json"))))
+    trigger.task_instance = INSTANCE  # type: ignore[assignment]
+    return trigger
+
+
+async def first_event(trigger: RunTrigger) -> RunEvent:
+    event = await anext(aiter(trigger.run()))
+    return RunEvent.model_validate(json.loads(json.dumps(event.payload)))
+
+
+async def wait_phase(backend: Any, ref: JobRef, phase: Phase) -> None:
+    async with asyncio.timeout(30):
+        async for status in backend.watch(ref):
+            if status.phase is phase:
+                return
+
+
+async def test_event_carries_the_outcome_and_all_that_the_next_leg_needs(airflow: Airflow, backend: Any) -> None:
+    ref = await submitted(backend, "echo '{\"loss\": 1}' > $SIFLOW_RESULTS")
+    event = await first_event(trigger_for(ref))
+    assert event.outcome is not None
+    assert event.outcome.kind is OutcomeKind.SUCCEEDED
+    assert event.outcome.results == {"loss": 1}
+    assert event.carried == Carried(prefix="d-t")
+
+
+async def test_lines_that_an_earlier_triggerer_showed_are_not_shown_again(
+    airflow: Airflow, backend: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ref = await submitted(backend, "for i in 1 2 3 4; do echo line $i; done")
+    folder = tmp_path / "logs" / "dag_id=d" / "run_id=r" / "task_id=t"
+    folder.mkdir(parents=True)
+    events = [f"following {ref.name}", "[master-0] line 1", "[master-0] line 2"]
+    (folder / "attempt=1.log.trigger.9.log").write_text("".join(json.dumps({"event": text}) + "\n" for text in events))
+    await first_event(trigger_for(ref))
+    out = capsys.readouterr().out
+    assert f"following {ref.name}; shown before: master-0 2" in out
+    assert [text for text in ("line 1", "line 2", "line 3", "line 4") if text in out] == ["line 3", "line 4"]
+
+
+async def test_hidden_value_that_is_printed_is_masked_in_log_and_event(
+    airflow: Airflow, backend: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ref = await submitted(backend, "echo token canary-7391; exit 3")
+    event = await first_event(trigger_for(ref, veil=Veil.of(["canary-7391"])))
+    assert event.outcome is not None
+    assert event.outcome.failure is not None
+    assert event.outcome.failure.last_lines == ("token ***",)
+    assert "[master-0] token ***" in capsys.readouterr().out
+
+
+async def test_missing_connection_is_told_and_does_not_crash_the_trigger(airflow: Airflow, backend: Any) -> None:
+    ref = await submitted(backend, "sleep 60")
+    event = await first_event(trigger_for(ref, conn_id="nowhere"))
+    assert event.outcome is None
+    assert "nowhere" in event.error
+
+
+@pytest.mark.parametrize("state", ["failed", "success", "queued", None])
+async def test_user_action_stops_the_run_even_when_airflow_gives_a_second(
+    airflow: Airflow, backend: Any, state: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ref = await submitted(backend, "echo at work; sleep 60")
+    await wait_phase(backend, ref, Phase.RUNNING)
+    trigger = trigger_for(ref)
+    airflow.state = state
+    killing = asyncio.create_task(trigger.on_kill())
+    await asyncio.sleep(0)
+    killing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await killing
+    await wait_phase(backend, ref, Phase.STOPPED)
+    assert str(killed_by(state)) in (await backend.status(ref)).stopped_by
+    await asyncio.gather(*killed._running)
+    assert f"{killed_by(state)}: stopping {ref.name}" in capsys.readouterr().out
+
+
+async def test_takeover_by_another_triggerer_stops_nothing(airflow: Airflow, backend: Any) -> None:
+    ref = await submitted(backend, "sleep 60")
+    trigger = trigger_for(ref)
+    await trigger.on_kill()
+    await trigger.cleanup()
+    assert not (await backend.status(ref)).phase.terminal
+
+
+async def test_kill_after_its_own_event_stops_nothing(airflow: Airflow, backend: Any) -> None:
+    ref = await submitted(backend, "true")
+    trigger = trigger_for(ref)
+    await first_event(trigger)
+    other = trigger_for(await submitted_again(backend))
+    airflow.state = "success"
+    other._fired = True
+    await other.on_kill()
+    await trigger.on_kill()
+    assert not (await backend.status(other.data.ref)).phase.terminal
+
+
+async def submitted_again(backend: Any) -> JobRef:
+    form = {
+        "image": "registry.example/train:1",
+        "command": "sleep 60",
+        "compute": {"type": "on_demand", "instances": [{"cpu": "100m", "memory": "64Mi"}]},
+    }
+    context = RenderContext(identity=Identity(dag_id="d", task_id="other", run_id="r"))
+    ref = await backend.submit(backend.render(resolve(PyTorchJob.model_validate(form)), context))
+    assert isinstance(ref, JobRef)
+    return ref
+
+
+async def test_detached_run_is_left(airflow: Airflow, backend: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    ref = await submitted(backend, "sleep 60")
+    airflow.state = "failed"
+    await trigger_for(ref, on_kill_action="detach").on_kill()
+    assert not (await backend.status(ref)).phase.terminal
+    assert f"the task was marked failed; {ref.name} is left running" in capsys.readouterr().out
+
+
+async def test_kill_that_cannot_reach_the_backend_never_raises(
+    airflow: Airflow, backend: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ref = await submitted(backend, "sleep 60")
+    airflow.state = "failed"
+    await trigger_for(ref, conn_id="nowhere").on_kill()
+    assert f"could not stop {ref.name}" in capsys.readouterr().out
+
+
+async def test_where_airflow_has_no_on_kill_cleanup_stops_after_a_user_action_only(
+    airflow: Airflow, backend: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(BaseTrigger, "on_kill", raising=False)
+    ref = await submitted(backend, "sleep 60")
+    trigger = trigger_for(ref)
+    await trigger.cleanup()
+    assert not (await backend.status(ref)).phase.terminal
+    airflow.state = "failed"
+    await trigger.cleanup()
+    await wait_phase(backend, ref, Phase.STOPPED)
+
+
+async def test_each_alert_goes_out_once_though_the_trigger_starts_anew(
+    airflow: Airflow, backend: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[tuple[str, int]] = []
+
+    async def send(_: AlertRule, event: str, status: Any, __: str) -> None:
+        sent.append((event, status.ref.attempt))
+
+    monkeypatch.setattr("siflow_provider.triggers.reporter.send_alert", send)
+    rule = AlertRule(events={"submitted": 0, "started": 0, "succeeded": 0}, connections=("oncall",))
+    ref = await submitted(backend, "sleep 1")
+    for _ in range(2):
+        await first_event(trigger_for(ref, policy=FollowPolicy(alerts=(rule,))))
+    assert sorted(sent) == [("started", 1), ("submitted", 1), ("succeeded", 1)]
