@@ -11,7 +11,8 @@ the driver before the workers are ready. What K8sJobMode costs is paid here:
   since whole-node replicas may leave no core free there.
 
 `backoffLimit` is 0 for the job and for the submitter: who resubmits is decided above every backend, and a submitter
-that started anew would print the whole log again. The price: a submitter that is evicted ends the run.
+that started anew would print the whole log again. The price: a submitter that is evicted ends the run. When the job
+has failed, the submitter prints the end of its log a second time (Ray 2.60 `cli.py`); it exits with 0 all the same.
 
 source: KubeRay v1.6.0 ray-operator/controllers/ray/common/job.go, pod.go; apis/ray/v1/rayjob_types.go
 """

@@ -35,13 +35,13 @@ def go_quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def submit_line(spec: dict[str, Any]) -> str:
+def submit_line(spec: dict[str, Any], address: str = "http://head:8265", job_id: str = "id") -> str:
     """The submitter's shell text (source: KubeRay v1.6.0 controllers/ray/common/job.go, BuildJobSubmitCommand)."""
     runtime_env = json.dumps(yaml.safe_load(spec["runtimeEnvYAML"]), ensure_ascii=False)
-    status = "ray job status --address http://head:8265 id >/dev/null 2>&1"
-    submit = f"ray job submit --address http://head:8265 --no-wait --runtime-env-json {go_quoted(runtime_env)}"
-    logs = "ray job logs --address http://head:8265 --follow id"
-    return f"if ! {status} ; then {submit} --submission-id id -- {spec['entrypoint'].strip()} ; fi ; {logs}"
+    status = f"ray job status --address {address} {job_id} >/dev/null 2>&1"
+    submit = f"ray job submit --address {address} --no-wait --runtime-env-json {go_quoted(runtime_env)}"
+    logs = f"ray job logs --address {address} --follow {job_id}"
+    return f"if ! {status} ; then {submit} --submission-id {job_id} -- {spec['entrypoint'].strip()} ; fi ; {logs}"
 
 
 def submitted(runtime_env: dict[str, Any], box: Path) -> list[str]:
