@@ -99,7 +99,7 @@ def render(
     from siflow_provider.spec.resolve import resolve
 
     known = load_catalog_option(catalog)
-    task = resolve(load(file, catalog=known, templates=True), known)
+    task = resolve(load(file, catalog=known, templates=True), known, user="user", templates=True)
     identity = Identity(dag_id="dag", task_id="task", run_id="run")
     manifest = _render(backend, task, RenderContext(identity=identity, user_name="user"))
     for document in _documents(manifest, reveal=reveal):

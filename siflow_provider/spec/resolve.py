@@ -126,24 +126,30 @@ class ResolvedTask:
 
 
 def resolve(
-    task: Task, catalog: Catalog | None = None, defaults: Defaults | None = None, *, user: str = ""
+    task: Task,
+    catalog: Catalog | None = None,
+    defaults: Defaults | None = None,
+    *,
+    user: str = "",
+    templates: bool = False,
 ) -> ResolvedTask:
     """Return the task with every catalog name looked up and every default filled in.
 
     Args:
-        task: a rendered task. Templates that stand for single values are left as they are, for `render FILE`; whoever
-            submits has loaded the task without `templates`, which refuses them.
+        task: a rendered task.
         catalog: what its names mean; without one, image URLs, `pvc:NAME` and in-place instances still work.
         defaults: the connection's and the DAG's, weaker than task and catalog.
         user: `X_USER_NAME`, for `{user}` in sub paths and for entries that are narrowed to users.
+        templates: to show a task and not to run it: each template that stands for a single value is left as it is.
 
     Raises:
-        SpecError: with every name that can't be looked up.
+        SpecError: with every name that can't be looked up, and every template that had to be rendered first.
     """
     from siflow_provider.spec.lookup import Lookup
+    from siflow_provider.spec.sections import template_sections
     from siflow_provider.spec.unrendered import deciding_templates
 
-    unrendered = list(deciding_templates(task))
+    unrendered = template_sections(task) if templates else list(deciding_templates(task))
     if unrendered:
         raise SpecError(unrendered)
     lookup = Lookup(task, catalog, defaults or Defaults(), user=user, final=True)

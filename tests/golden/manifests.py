@@ -19,7 +19,6 @@ GOLDEN = Path(__file__).parent
 SPECS = GOLDEN.parents[1] / "example_dags" / "specs"
 CATALOG = SPECS / "catalog.yaml"
 FORMS = sorted([*(path for path in SPECS.glob("*.yaml") if path != CATALOG), *(GOLDEN / "forms").glob("*.yaml")])
-WITHOUT_CATALOG = {"minimal-pytorch", "minimal-ray", "templates"}
 CONTEXT = RenderContext(identity=Identity(dag_id="dag", task_id="task", run_id="run"), user_name="user")
 
 
@@ -41,9 +40,9 @@ def rendered(form: Path) -> Manifest:
 
 
 def rendered_form(form: Path, source: Source) -> Manifest:
-    """Render another content of the form, with the form's own catalog."""
-    catalog = None if form.stem in WITHOUT_CATALOG else load_catalog(CATALOG)
-    return render(resolve(load(source, catalog=catalog, templates=True), catalog, user="user"), CONTEXT)
+    """Render another content of the form; only a form with a project group takes names from the catalog."""
+    catalog = load_catalog(CATALOG) if "\nproject_group:" in form.read_text(encoding="utf-8") else None
+    return render(resolve(load(source, catalog=catalog, templates=True), catalog, user="user", templates=True), CONTEXT)
 
 
 def written(manifest: Manifest) -> str:
