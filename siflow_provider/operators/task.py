@@ -144,7 +144,9 @@ class SiflowTaskOperator(RendersForms):
         if order is None:
             return
         # the follower sees the stop, tells it and ends; only where there was nothing to stop yet is it cut short
-        if not self._stopped(order, "the task was killed") and self._interrupt is not None:
+        identity, why = order.context.identity, "the task was killed"
+        found = stop_quietly(order.settings, identity, order.reporter, self.on_kill_action, why)
+        if not found and self._interrupt is not None:
             self._interrupt()
 
     def _blocking(self, order: Order, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -159,11 +161,8 @@ class SiflowTaskOperator(RendersForms):
             )
         except (TimeoutError, AirflowTaskTimeout):
             why = f"the try took longer than execution_timeout ({self.execution_timeout})"
-            self._stopped(order, why)
+            stop_quietly(order.settings, order.context.identity, order.reporter, "stop", why)
             raise BackendError(f"timeout: {why}.", hint="Give it more time, or find out what it waits for.") from None
-
-    def _stopped(self, order: Order, why: str) -> bool:
-        return stop_quietly(order.settings, order.context.identity, order.reporter, self.on_kill_action, why)
 
     def _settled(self, order: Order, result: Step | RunEnd, context: Context, *, part: int = 1) -> dict[str, Any]:
         if isinstance(result, RunEnd):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 CANARY = "canary-9f41c7"
 BODY = f"""
 HIDDEN = {{"TOKEN": {{"value": "{CANARY}", "hidden": True}}}}
-SHOW = "echo token is $TOKEN; echo length ${{#TOKEN}}; sleep 8; echo again $TOKEN >&2; exit 1"
+SHOW = "echo token is $TOKEN; echo length $(printf %s $TOKEN | wc -c); sleep 8; echo again $TOKEN >&2; exit 1"
 
 PyTorchJobOperator(task_id="deferred", command=SHOW, env=HIDDEN, **JOB)
 PyTorchJobOperator(task_id="waits", command=SHOW, env=HIDDEN, deferrable=False, **JOB)

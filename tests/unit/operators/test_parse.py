@@ -144,3 +144,13 @@ def test_mapped_task_is_made_without_a_check_of_its_form() -> None:
     assert all(isinstance(dag.get_task(name), MappedOperator) for name in ("t", "u"))
     with DAG("e", schedule=None), pytest.raises(TypeError, match="wrokers"):
         PyTorchJobOperator.partial(task_id="t", wrokers=1)
+
+
+def test_text_that_is_no_readable_template_is_told_at_once() -> None:
+    with DAG("d", schedule=None):
+        with pytest.raises(SpecError, match=r"command: Airflow renders this text.*raw") as caught:
+            PyTorchJobOperator(
+                task_id="t", **{**JOB, "command": "echo ${#NAME}"}, env={"A": {"value": "{{ x", "hidden": True}}
+            )
+        assert "env.A" in str(caught.value)
+        PyTorchJobOperator(task_id="u", **{**JOB, "command": "{% raw %}echo ${#NAME}{% endraw %}"})
