@@ -60,6 +60,7 @@ class Attempt:
         self._hidden: Mapping[str, str] = read_json(folder.hidden) or {}
         folder.hidden.unlink(missing_ok=True)
         self._state = RunState.model_validate(read_json(folder.state))
+        self._links: dict[str, str] = {}
         self._written: RunState | None = None
 
     def run(self) -> None:
@@ -125,7 +126,7 @@ class Attempt:
             event=self._event,
         )
         if (monitoring := place.document["monitoring"]) is not None:
-            self._save(links={"metrics": f"http://127.0.0.1:{monitoring['port']}{monitoring['path']}"})
+            self._links = {"metrics": f"http://127.0.0.1:{monitoring['port']}{monitoring['path']}"}
         runner = _runner(launch)
         runner.start()
         return runner
@@ -144,7 +145,7 @@ class Attempt:
 
     def _observe(self, now: RunnerState) -> None:
         replicas = _replicas(now, self._state.replicas)
-        changes: dict[str, Any] = {"replicas": replicas, "links": dict(now.links)}
+        changes: dict[str, Any] = {"replicas": replicas, "links": {**self._links, **now.links}}
         if not self._state.phase.terminal:
             changes["reason"] = now.reason
             started = bool(replicas) and all(r.phase is Phase.RUNNING or r.phase.terminal for r in replicas)
