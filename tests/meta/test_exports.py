@@ -1,4 +1,4 @@
-"""The public names: what `__all__` lists is what users may rely on; a change here is a change of the public contract."""
+"""The public names: what `__all__` lists is what users may rely on, and a change here changes the contract."""
 
 from __future__ import annotations
 
