@@ -18,10 +18,8 @@ import threading
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from airflow.providers.common.compat.sdk import AirflowNotFoundException
-
 from siflow_provider.errors import UsageError
-from siflow_provider.hooks.process import mask, name_process, read_connection, redacted
+from siflow_provider.hooks.process import NOT_FOUND, mask, name_process, read_connection, redacted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -125,7 +123,7 @@ async def _channels(connection_id: str) -> list[tuple[str, Any]]:
     """Return (URL, tag) of each channel of a connection, the URLs masked in logs from now on."""
     try:
         connection = await read_connection(connection_id)
-    except AirflowNotFoundException:
+    except NOT_FOUND:
         raise UsageError(
             f"there is no connection {connection_id!r} in the {name_process()}.",
             hint="Add one of type apprise, or a channel of that name to the catalog's `alerts`.",

@@ -6,6 +6,7 @@ import asyncio
 import sys
 from typing import TYPE_CHECKING
 
+from airflow.providers.common.compat.sdk import AirflowNotFoundException
 from airflow.sdk import BaseHook
 
 if TYPE_CHECKING:
@@ -13,8 +14,10 @@ if TYPE_CHECKING:
 
     from airflow.sdk import Connection
 
-__all__ = ["mask", "mask_now", "name_process", "read_connection", "redacted"]
+__all__ = ["NOT_FOUND", "mask", "mask_now", "name_process", "read_connection", "redacted"]
 
+NOT_FOUND = (AirflowNotFoundException, ImportError)
+"""What a missing connection raises; Airflow 3.1 asks, outside of its own processes, for a channel that is not there."""
 _TELLING = 8
 """From this length on, a line of a longer secret is masked by itself."""
 
@@ -43,7 +46,7 @@ async def read_connection(conn_id: str) -> Connection:
     `execution_time/comms.py`, DeadlockImminentError).
 
     Raises:
-        AirflowNotFoundException: there is no such connection.
+        NOT_FOUND: there is no such connection.
     """
     if name_process() == "triggerer":
         from airflow.providers.common.compat.connection import get_async_connection
@@ -84,6 +87,8 @@ def _telling_lines(secret: str) -> list[str]:
 
 def redacted(text: str) -> str:
     """Return the text with every secret masked that Airflow knows of in this process."""
-    from airflow.sdk.log import redact  # type: ignore[attr-defined]  # a re-export in every version from 3.1 on
-
+    try:
+        from airflow.sdk.log import redact  # type: ignore[attr-defined]  # a re-export
+    except ImportError:  # before Airflow 3.1.1
+        from airflow.sdk._shared.secrets_masker import redact
     return str(redact(text))

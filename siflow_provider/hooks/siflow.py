@@ -8,13 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow.providers.common.compat.sdk import AirflowNotFoundException, conf
+from airflow.providers.common.compat.sdk import conf
 from airflow.sdk import BaseHook
 
 from siflow_provider.backends import make_backend
 from siflow_provider.backends.settings import Settings
 from siflow_provider.errors import SiflowError, UsageError
-from siflow_provider.hooks.process import mask, mask_now, name_process, read_connection, redacted
+from siflow_provider.hooks.process import NOT_FOUND, mask, mask_now, name_process, read_connection, redacted
 from siflow_provider.spec.catalog import Catalog, load_catalog
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class SiflowHook(BaseHook):
         if self._settings is None:
             try:
                 found = self._parsed(BaseHook.get_connection(self.siflow_conn_id))
-            except AirflowNotFoundException:
+            except NOT_FOUND:
                 found = self._without_connection()
             mask_now(found.secrets())
             self._settings = found
@@ -82,7 +82,7 @@ class SiflowHook(BaseHook):
         if self._settings is None:
             try:
                 found = self._parsed(await read_connection(self.siflow_conn_id))
-            except AirflowNotFoundException:
+            except NOT_FOUND:
                 found = self._without_connection()
             await mask(found.secrets())
             self._settings = found

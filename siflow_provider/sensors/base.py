@@ -15,9 +15,9 @@ from airflow.sdk import BaseSensorOperator, PokeReturnValue
 from siflow_provider.errors import BackendUnavailable, SiflowError
 
 try:
-    from airflow.sdk.exceptions import TaskDeferralError
+    from airflow.sdk.exceptions import AirflowSensorTimeout, TaskDeferralError
 except ImportError:  # before Airflow 3.2
-    from airflow.exceptions import TaskDeferralError  # type: ignore[no-redef]
+    from airflow.exceptions import AirflowSensorTimeout, TaskDeferralError  # type: ignore[no-redef]
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,7 +50,7 @@ class SiflowSensor(BaseSensorOperator):
     """A sensor whose `soft_fail` means the same in all three modes: running out of time skips, a mistake fails.
 
     Airflow itself skips on every error while deferred, and on an `AirflowFailException` while it pokes; a wrong queue
-    would turn a pipeline quietly into skipped tasks (apache/airflow#61130). `never_fail` keeps Airflow's meaning: any
+    would turn a pipeline quietly into skipped tasks. `never_fail` keeps Airflow's meaning: any
     error skips.
 
     Args:
@@ -87,6 +87,11 @@ class SiflowSensor(BaseSensorOperator):
             return super().resume_execution(next_method, next_kwargs, context)
         except AirflowSkipException as skip:
             _take_back(skip, soft_fail=self.soft_fail)
+            raise
+        except AirflowSensorTimeout as error:
+            # Airflow 3.1.0 forgets both here
+            if self.soft_fail or self.never_fail:
+                raise AirflowSkipException(f"Skipping: {error}") from error
             raise
 
     def _first_look(self, context: Context) -> bool | PokeReturnValue:

@@ -15,6 +15,7 @@ from siflow_provider.errors import NeverAdmissibleError, UnsupportedError, Usage
 from siflow_provider.hooks.siflow import DEFAULT_CONN_ID, SiflowHook
 from siflow_provider.operators.bridge import run_blocking
 from siflow_provider.operators.form import hide
+from siflow_provider.operators.partial import HidingPartial, hide_arguments
 from siflow_provider.operators.rendering import RendersForms
 from siflow_provider.operators.task import SiflowTaskOperator
 from siflow_provider.sensors.base import Refused, SiflowSensor, refusing
@@ -82,6 +83,11 @@ class QuotaSensor(RendersForms, SiflowSensor):
         self.catalog = catalog
         if not getattr(self, "_BaseOperator__from_mapped", False):
             check_at_parse(self)
+
+    @classmethod
+    def partial(cls, **kwargs: Any) -> HidingPartial:
+        """Fix arguments of a mapped sensor; hidden values in them stay out of the serialized DAG."""
+        return HidingPartial.of(super().partial(**hide_arguments(kwargs)))
 
     def catalog_source(self) -> Path | None:
         """Return the file that the sensor or its operator names."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from textwrap import dedent
 
 from scripts.airflow_stack import AirflowStack
@@ -40,11 +41,14 @@ for mode, options in MODES.items():
 """
 
 
-def test_a_run_that_ends_well_passes_with_its_result_and_its_lines(stack: AirflowStack) -> None:
-    command = "sleep 15; echo the last line; echo '{\"accuracy\": 0.5}' > $SIFLOW_RESULTS"
-    ref = somebody.start(stack, command)
+def test_a_run_that_ends_well_passes_with_its_result_and_its_lines(stack: AirflowStack, tmp_path: Path) -> None:
+    end = tmp_path / "end"
+    wait = f"until [ -e {end} ]; do sleep 0.2; done"
+    ref = somebody.start(stack, f"{wait}; echo the last line; echo '{{\"accuracy\": 0.5}}' > $SIFLOW_RESULTS")
     run = start(stack, "job_well", EACH_MODE, name=ref.name)
-    run.ti("deferrable").wait_state("deferred", timeout=60)
+    run.ti("deferrable").wait_state("deferred")
+    run.ti("poke").wait_log(f"{ref.name} is running")
+    end.touch()
     assert run.wait(180) == "success", run.states()
     for mode in MODES:
         result = run.ti(mode).xcom()

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, AirflowSkipException
 from airflow.sdk import DAG
-from airflow.sdk.exceptions import TaskDeferred
 
 from siflow_provider.core.outcome import Outcome, OutcomeKind
 from siflow_provider.core.status import Failure, FailureClass, JobRef, Phase, Status
@@ -17,6 +16,7 @@ from siflow_provider.errors import UsageError
 from siflow_provider.sensors import TrainingJobSensor
 from siflow_provider.triggers.find import FindRunTrigger, find_run
 from siflow_provider.triggers.run import Carried, RunEvent, RunTrigger
+from tests.unit.sensors.airflow_errors import TaskDeferred
 from tests.unit.sensors.scripted import UNREACHABLE, Scripted, report
 
 REF = JobRef(backend="local", kind="PyTorchJob", name="bert-3f9c1a7", uid="u1", task_uuid="t1")
