@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from siflow_provider.backends.kubernetes.names import LABEL_MANAGED_BY, RUN_DIR
 from siflow_provider.backends.kubernetes.patch import protected_paths
+from siflow_provider.backends.kubernetes.storage import HOSTFILES
 from siflow_provider.errors import Reason
 from siflow_provider.spec.base import is_template
 from siflow_provider.spec.task import RayJob
@@ -80,8 +81,11 @@ def _mounts(task: ResolvedTask) -> Iterator[Reason]:
 def _mount(task: ResolvedTask, mount: Mount, path: str) -> Iterator[Reason]:
     if mount.pvc is None:
         yield Reason(path, "NoClaim", f"{mount.name!r} has no `pvc` in the catalog, so no pod can mount it")
-    if mount.mount_path == RUN_DIR:
-        yield Reason(f"{path}.mount_path", "PathTaken", f"{RUN_DIR} is where results and keys of the run stand")
+    taken = {RUN_DIR: "where results and keys of the run stand"}
+    if task.task.ssh:
+        taken |= dict.fromkeys(HOSTFILES.values(), "a hostfile, since ssh is on")
+    if mount.mount_path in taken:
+        yield Reason(f"{path}.mount_path", "PathTaken", f"{mount.mount_path} is {taken[mount.mount_path]}")
     alone = not is_template(task.task.workers) and task.task.workers == 0
     if mount.access == "ReadWriteOncePod" and not (alone and task.task.kind == "PyTorchJob"):
         yield Reason(

@@ -46,6 +46,12 @@ def test_each_thing_without_a_claim_is_named_by_its_place_in_the_form() -> None:
     assert paths(ray(), mounts=mounts) == found
 
 
+def test_mount_over_a_hostfile_is_refused_when_there_is_one() -> None:
+    mounts = (Mount("volume", "a", "/root/hostfile", pvc="a"),)
+    assert paths(pytorch(ssh=True), mounts=mounts) == ["volumes[0].mount_path"]
+    assert paths(pytorch(), mounts=mounts) == []
+
+
 def test_mount_over_our_own_folder_is_refused() -> None:
     assert paths(pytorch(), mounts=(Mount("volume", "a", "/run/siflow", pvc="a"),)) == ["volumes[0].mount_path"]
 

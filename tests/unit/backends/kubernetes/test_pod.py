@@ -88,6 +88,11 @@ def test_pods_go_where_the_instance_and_the_author_say() -> None:
     assert spec["tolerations"] == [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}, toleration]
 
 
+def test_submitter_goes_where_the_author_says_too() -> None:
+    manifest = rendered(ray(kubernetes=KubernetesOptions(node_selector={"disk": "ssd", "a": "b"})))
+    assert pods(manifest)["submitter"]["spec"]["nodeSelector"] == {"a": "b", "disk": "ssd"}
+
+
 def test_author_wins_over_the_instance_on_the_same_node_label() -> None:
     options = KubernetesOptions(node_selector={"gpu-model": "h200"})
     assert pods(rendered(pytorch(kubernetes=options)))["master"]["spec"]["nodeSelector"] == {"gpu-model": "h200"}
