@@ -119,6 +119,13 @@ class Told:
     async def alert(self, rule: AlertRule, event: str, status: Status, text: str) -> None:
         self.alerts.append(event)
 
+    async def until_line(self, text: str, *, seconds: float = 120.0) -> None:
+        """Wait until a line with this text was shown."""
+        async with asyncio.timeout(seconds):
+            while not any(line.text == text for line in self.lines):
+                self.seen.clear()
+                await self.seen.wait()
+
     @property
     def everything(self) -> str:
         """All texts, for a search."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal, Protocol
 
 from siflow_provider.core.protocol import TrainingBackend
-from siflow_provider.core.status import JobRef
+from siflow_provider.core.status import JobRef, Kind
 from siflow_provider.spec.resolve import ResolvedTask
 
 Size = Literal["small", "whole", "impossible"]
@@ -34,11 +34,15 @@ class World(Protocol):
         *,
         workers: int = 0,
         size: Size = "small",
+        kind: Kind = "PyTorchJob",
         hidden: dict[str, str] | None = None,
         env: dict[str, str] | None = None,
         **form: object,
     ) -> ResolvedTask:
-        """Return a PyTorchJob that runs `command` on every replica; `form` are further fields of the form."""
+        """Return a task; `form` are further fields of the form.
+
+        A PyTorchJob runs `command` on every replica, a RayJob as the one program of its cluster.
+        """
         ...
 
     def refused(self) -> Sequence[tuple[str, ResolvedTask]]:

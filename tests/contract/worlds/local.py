@@ -17,11 +17,11 @@ from siflow_provider.backends.local.backend import LocalBackend
 from siflow_provider.backends.settings import Settings
 from siflow_provider.core.identity import Identity
 from siflow_provider.core.protocol import RenderContext, TrainingBackend
-from siflow_provider.core.status import JobRef, Phase
+from siflow_provider.core.status import JobRef, Kind, Phase
 from siflow_provider.spec.hidden import Hidden
 from siflow_provider.spec.quantity import Resources
 from siflow_provider.spec.resolve import Flavor, Mount, ResolvedTask
-from siflow_provider.spec.task import PyTorchJob
+from siflow_provider.spec.task import PyTorchJob, RayJob
 from tests.contract.world import Size, World
 
 _AMOUNTS: dict[Size, dict[str, str]] = {
@@ -29,6 +29,7 @@ _AMOUNTS: dict[Size, dict[str, str]] = {
     "whole": {"cpu": "2", "memory": "16Mi"},
     "impossible": {"cpu": "64", "memory": "16Mi"},
 }
+_RAY_AMOUNTS = {"cpu": "1", "memory": "1Gi"}
 _MANY = 40
 _TRIES = 10
 
@@ -54,11 +55,13 @@ class LocalWorld:
         *,
         workers: int = 0,
         size: Size = "small",
+        kind: Kind = "PyTorchJob",
         hidden: dict[str, str] | None = None,
         env: dict[str, str] | None = None,
         **form: Any,
     ) -> ResolvedTask:
-        amounts = _AMOUNTS[size]
+        amounts = _RAY_AMOUNTS if kind == "RayJob" else _AMOUNTS[size]
+        form_of = RayJob if kind == "RayJob" else PyTorchJob
         raw = {
             "image": "registry.example/torch:2",
             "command": command,
@@ -68,7 +71,7 @@ class LocalWorld:
         }
         mounts = (Mount("volume", "nowhere", "/mnt/nowhere"),) if "volumes" in raw else ()
         return ResolvedTask(
-            task=PyTorchJob.model_validate(raw),
+            task=form_of.model_validate(raw),
             image="registry.example/torch:2",
             env=env or {},
             hidden={name: Hidden(value) for name, value in (hidden or {}).items()},
