@@ -173,7 +173,9 @@ class SiflowTaskOperator(RendersForms):
             ref=result.ref,
             policy=order.policy,
             cursor=result.cursor,
-            carried=Carried(prefix=order.prefix, deadline=deadline, ledger=result.ledger, part=part),
+            carried=Carried(
+                prefix=order.prefix, deadline=deadline, ledger=result.ledger, part=part, deferred_at=datetime.now(UTC)
+            ),
             on_kill_action=self.on_kill_action,
             veil=order.veil,
         )

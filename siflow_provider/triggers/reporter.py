@@ -48,20 +48,28 @@ class TaskReporter:
         self._run = shown.run if shown is not None else ""
         self._skip = dict(shown.lines) if shown is not None else {}
         self._count = dict(self._skip)
+        self._written = 0
         self._clock = clock
         self._saved_at = clock()
         self._saved = dict(self._skip)
+
+    @property
+    def written(self) -> int:
+        """How many lines this reporter has written to the log."""
+        return self._written
 
     def line(self, line: LogLine) -> None:
         """Show one line behind its replica's name, unless an earlier follower of the same stretch showed it."""
         if self._skip.get(line.replica, 0) > 0:
             self._skip[line.replica] -= 1
             return
+        self._written += 1
         self._log.info("[%s] %s", line.replica, self._veil.over(line.text))
         self._count[line.replica] = self._count.get(line.replica, 0) + 1
 
     def note(self, text: str, *, warning: bool = False) -> None:
         """Show something about the run itself."""
+        self._written += 1
         write = self._log.warning if warning else self._log.info
         write("%s", self._veil.over(text))
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 from pydantic import BaseModel, ConfigDict
@@ -16,6 +16,7 @@ from siflow_provider.core.outcome import FollowPolicy, Outcome
 from siflow_provider.core.status import JobRef, LogCursor
 from siflow_provider.errors import SiflowError
 from siflow_provider.hooks.siflow import DEFAULT_CONN_ID, SiflowHook
+from siflow_provider.triggers.drain import LogDrain, PacedBackend
 from siflow_provider.triggers.killed import keep_running, stop_if_killed
 from siflow_provider.triggers.reporter import TaskReporter
 from siflow_provider.triggers.shown import SHOWN_KEY, Shown, keep_log, marker, read_shown, trigger_logs
@@ -25,10 +26,14 @@ from siflow_provider.triggers.veil import Veil
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-__all__ = ["Carried", "RunEvent", "RunTrigger", "RunTriggerData"]
+    from siflow_provider.core.protocol import Backend
+
+__all__ = ["Carried", "RunEvent", "RunTrigger", "RunTriggerData", "settling_moment"]
 
 CLASSPATH = "siflow_provider.triggers.run.RunTrigger"
 """Stored with each deferred task: a new place needs an alias here for as long as tasks may be deferred."""
+
+SETTLE_SHORTEST, SETTLE_LONGEST = timedelta(seconds=3), timedelta(seconds=30)
 
 
 class _Frozen(BaseModel):
@@ -43,12 +48,14 @@ class Carried(_Frozen):
         deadline: when the whole try must be over.
         ledger: what earlier attempts left behind.
         part: number of this deferral for the same attempt; more than 1 after a `move` that found no room.
+        deferred_at: when the worker deferred.
     """
 
     prefix: str
     deadline: datetime | None = None
     ledger: Ledger = Ledger()
     part: int = 1
+    deferred_at: datetime | None = None
 
 
 class RunTriggerData(_Frozen):
@@ -92,6 +99,19 @@ class RunEvent(_Frozen):
     carried: Carried
 
 
+def settling_moment(deferred_at: datetime | None, started_at: datetime) -> datetime:
+    """Return before when no event may be fired.
+
+    Airflow's scheduler fails a task that is queued for its next leg while the executor has not yet reported the end of
+    the leg that deferred (source: apache/airflow#66374; Airflow 3.3.2 `airflow/jobs/scheduler_job_runner.py`,
+    process_executor_events). How long that takes can't be asked; a busy Airflow shows in how long the trigger waited.
+    """
+    if deferred_at is None:
+        return started_at
+    waited = max(timedelta(), started_at - deferred_at)
+    return deferred_at + min(max(2 * waited, SETTLE_SHORTEST), SETTLE_LONGEST)
+
+
 class RunTrigger(BaseTrigger):
     """Follows one attempt; the run itself is untouched by whatever ends this trigger, unless a user killed the task."""
 
@@ -107,10 +127,13 @@ class RunTrigger(BaseTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Follow the attempt and fire once."""
+        settled_at = settling_moment(self.data.carried.deferred_at, datetime.now(UTC))
         try:
             event = RunEvent(outcome=await self._follow(), carried=self.data.carried)
         except SiflowError as error:
             event = RunEvent(error=self.data.veil.over(str(error)), carried=self.data.carried)
+        if self.task_instance is not None:  # else in line (`airflow dags test`), with no scheduler that could mix up
+            await asyncio.sleep(max(0.0, (settled_at - datetime.now(UTC)).total_seconds()))
         self._fired = True
         yield TriggerEvent(event.model_dump(mode="json"))  # type: ignore[no-untyped-call]
 
@@ -120,9 +143,15 @@ class RunTrigger(BaseTrigger):
         shown = await self._shown(store)
         reporter = TaskReporter(self.log, store, veil=data.veil, shown=shown)
         reporter.note(marker(shown))
+        drain = LogDrain(self.task_instance)
+        await drain.find()
         async with make_backend(settings) as backend:
+            paced = cast("Backend", PacedBackend(backend, drain, lambda: reporter.written))
             policy = data.carried.ledger.applied(data.policy)
-            outcome = await follow(backend, data.ref, policy, reporter, cursor=data.cursor)
+            outcome = await follow(paced, data.ref, policy, reporter, cursor=data.cursor)
+        last = f"followed {data.stretch}: {outcome.kind}"
+        reporter.note(last)
+        await drain.until_written(last)
         return data.veil.over_outcome(outcome)
 
     async def _shown(self, store: Store) -> Shown:

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["SHOWN_KEY", "Shown", "keep_log", "marker", "read_shown", "trigger_logs"]
+__all__ = ["SHOWN_KEY", "Shown", "fresh_logs", "keep_log", "marker", "read_shown", "trigger_logs"]
 
 SHOWN_KEY = "siflow_shown"
 """XCom: the last checkpoint."""
@@ -139,9 +139,14 @@ def keep_log(instance: Any, run: str) -> None:
 
     if conf.getboolean("logging", "remote_logging", fallback=False):
         return
-    for path in trigger_logs(instance):
-        if _FRESH.fullmatch(path.name):
-            path.rename(path.with_name(f"{path.name}.{run.replace(', part ', '.')}.log"))
+    for path in fresh_logs(instance):
+        path.rename(path.with_name(f"{path.name}.{run.replace(', part ', '.')}.log"))
+
+
+def fresh_logs(instance: Any) -> list[Path]:
+    """Return those of `trigger_logs` that were not kept yet, the one written last at the end. Blocks."""
+    fresh = [path for path in trigger_logs(instance) if _FRESH.fullmatch(path.name)]
+    return sorted(fresh, key=lambda path: path.stat().st_mtime)
 
 
 def _event(record: str) -> str:

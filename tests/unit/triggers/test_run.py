@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,8 +22,9 @@ from siflow_provider.core.status import JobRef, Phase
 from siflow_provider.spec import PyTorchJob
 from siflow_provider.spec.resolve import resolve
 from siflow_provider.triggers import killed
+from siflow_provider.triggers.drain import WINDOW, LogDrain
 from siflow_provider.triggers.killed import killed_by
-from siflow_provider.triggers.run import Carried, RunEvent, RunTrigger, RunTriggerData
+from siflow_provider.triggers.run import Carried, RunEvent, RunTrigger, RunTriggerData, settling_moment
 from siflow_provider.triggers.veil import Veil
 
 INSTANCE = SimpleNamespace(dag_id="d", task_id="t", run_id="r", map_index=-1, try_number=1)
@@ -103,7 +105,9 @@ async def test_lines_that_an_earlier_triggerer_showed_are_not_shown_again(
     folder = tmp_path / "logs" / "dag_id=d" / "run_id=r" / "task_id=t"
     folder.mkdir(parents=True)
     events = [f"following {ref.name}", "[master-0] line 1", "[master-0] line 2"]
-    (folder / "attempt=1.log.trigger.9.log").write_text("".join(json.dumps({"event": text}) + "\n" for text in events))
+    (folder / "attempt=1.log.trigger.9.log.earlier.log").write_text(
+        "".join(json.dumps({"event": text}) + "\n" for text in events)
+    )
     await first_event(trigger_for(ref))
     out = capsys.readouterr().out
     assert f"following {ref.name}; shown before: master-0 2" in out
@@ -223,3 +227,49 @@ async def test_each_alert_goes_out_once_though_the_trigger_starts_anew(
     for _ in range(2):
         await first_event(trigger_for(ref, policy=FollowPolicy(alerts=(rule,))))
     assert sorted(sent) == [("started", 1), ("submitted", 1), ("succeeded", 1)]
+
+
+def test_event_waits_until_the_scheduler_can_tell_the_legs_apart() -> None:
+    at = datetime(2026, 11, 30, 14, 0, tzinfo=UTC)
+
+    def wait(started_after: float) -> float:
+        return (settling_moment(at, at + timedelta(seconds=started_after)) - at).total_seconds()
+
+    assert [wait(seconds) for seconds in (-5, 0.5, 4, 100)] == [3, 3, 8, 30]
+    assert settling_moment(None, at) == at
+
+
+async def test_trigger_waits_for_its_last_line_to_be_written(airflow: Airflow, backend: Any, tmp_path: Path) -> None:
+    ref = await submitted(backend, "echo only line")
+    folder = tmp_path / "logs" / "dag_id=d" / "run_id=r" / "task_id=t"
+    folder.mkdir(parents=True)
+    log = folder / "attempt=1.log.trigger.9.log"
+    log.write_text(json.dumps({"event": "trigger starting"}) + "\n")
+    event = asyncio.create_task(first_event(trigger_for(ref)))
+    await wait_phase(backend, ref, Phase.SUCCEEDED)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(asyncio.shield(event), 2)
+    with log.open("a") as file:
+        file.write(json.dumps({"event": f"followed {ref.name}: succeeded"}) + "\n")
+    assert (await asyncio.wait_for(event, 5)).outcome is not None
+
+
+async def test_flood_of_lines_is_held_back_until_airflow_has_written_them(airflow: Airflow, tmp_path: Path) -> None:
+    folder = tmp_path / "logs" / "dag_id=d" / "run_id=r" / "task_id=t"
+    folder.mkdir(parents=True)
+    log = folder / "attempt=1.log.trigger.9.log"
+    log.touch()
+    drain = LogDrain(INSTANCE)
+    await drain.find()
+    waiting = asyncio.create_task(drain.until_room(WINDOW + 10))
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(asyncio.shield(waiting), 0.3)
+    log.write_text("line\n" * 10)
+    assert await asyncio.wait_for(waiting, 5)
+
+
+async def test_nothing_is_waited_for_where_the_log_is_out_of_sight() -> None:
+    drain = LogDrain(None)
+    await drain.find()
+    assert not await drain.until_written("anything")
+    assert not await drain.until_room(10**9)
