@@ -41,6 +41,7 @@ _KINDS = {
     "stopped": "warning",
     "queued_too_long": "warning",
 }
+_GOOD_NEWS = ("submitted", "started", "succeeded")
 _LONGEST_TITLE = 200
 _TOKEN = 16
 """From this length on, a part of a channel's address that is no plain word is taken for a token."""
@@ -72,16 +73,17 @@ def alert_text(event: str, *, status: Status | None, text: str, message: str | N
     name = f" {ref.name}" if ref is not None else ""
     attempt = f" (attempt {ref.attempt})" if ref is not None and ref.attempt > 1 else ""
     title = f"SiFlow:{name} {event.replace('_', ' ')}{attempt}"
-    lines = [message, text, *(_evidence(status) if status is not None else ())]
+    lines = [message, text, *(_evidence(event, status) if status is not None else ())]
     return title[:_LONGEST_TITLE], "\n".join(line for line in lines if line)
 
 
-def _evidence(status: Status) -> Iterator[str]:
-    if status.queue is not None and not status.phase.terminal:
+def _evidence(event: str, status: Status) -> Iterator[str]:
+    """Yield what belongs to this event: a run that ended at once is over already when its start is told."""
+    if status.queue is not None and event == "queued_too_long":
         place = f", place {status.queue.position}" if status.queue.position is not None else ""
         yield f"queue: {status.queue.queue}{place} {status.queue.reason}".rstrip()
     failure = status.failure
-    if failure is None:
+    if failure is None or event in _GOOD_NEWS:
         return
     where = [f"replica {failure.replica}"] if failure.replica else []
     where += [f"rank {failure.rank}"] if failure.rank is not None else []

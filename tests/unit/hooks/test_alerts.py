@@ -82,6 +82,11 @@ async def test_a_failure_brings_its_evidence(receiver: Receiver) -> None:
     ]
 
 
+@pytest.mark.parametrize("event", ["submitted", "started"])
+def test_a_start_that_is_told_late_does_not_bring_the_failure_along(event: str) -> None:
+    assert alert_text(event, status=FAILED, text="it runs")[1] == "it runs"
+
+
 def test_a_queued_task_says_where_it_stands() -> None:
     status = Status(ref=REF, phase=Phase.QUEUED, queue=QueuePlace("od-h100", position=3, reason="8 GPUs short"))
     _, body = alert_text("queued_too_long", status=status, text="queued for 30m")
