@@ -75,13 +75,7 @@ def check(
     task, errors = _validated(data, KINDS[chosen], mode)
     warnings = list(mode.warnings)
     if task is not None:
-        errors.extend(rules.errors_of(task))
-        warnings.extend(rules.warnings_of(task))
-        if catalog is not None:
-            lookup = Lookup(task, catalog, Defaults(), final=False)
-            lookup.resolved()
-            errors.extend(_news(lookup.findings.errors, errors))
-            warnings.extend(lookup.findings.warnings)
+        _check_whole(task, catalog, errors, warnings)
     marks = _marks(document, line_source)
     return Checked(
         None if errors else task,
@@ -155,6 +149,17 @@ def _validated(data: dict[str, Any], model: type[Task], mode: Mode) -> tuple[Tas
             found = found or problems_of(error, model)
             data = without_wrongs(data, error)
     return None, found
+
+
+def _check_whole(task: Task, catalog: Catalog | None, errors: list[Problem], warnings: list[Problem]) -> None:
+    """Add what is wrong or doubtful between the fields, and between the form and the catalog."""
+    errors.extend(rules.errors_of(task))
+    warnings.extend(rules.warnings_of(task))
+    if catalog is not None:
+        lookup = Lookup(task, catalog, Defaults(), final=False)
+        lookup.resolved()
+        errors.extend(_news(lookup.findings.errors, errors))
+        warnings.extend(lookup.findings.warnings)
 
 
 def _news(found: list[Problem], before: list[Problem]) -> list[Problem]:

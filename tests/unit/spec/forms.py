@@ -5,6 +5,12 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any
 
+from siflow_provider.spec import Catalog, check
+
+P, R = "PyTorchJob", "RayJob"
+Row = tuple[str, str, dict[Any, Any], str, list[str]]
+"""What the row is about, the kind, the changes, the path of the one problem, and parts of its message."""
+
 DROP = object()
 """As a value: take the key out."""
 
@@ -134,3 +140,13 @@ def changed(base: dict[str, Any], changes: dict[Any, Any]) -> dict[str, Any]:
         else:
             place[last] = value
     return out
+
+
+def assert_wrong(row: Row, catalog: Catalog) -> None:
+    """Assert that the changed form has the row's one problem, at its path, with all its parts in the message."""
+    _, kind, changes, path, fragments = row
+    checked = check(changed(BASES[kind], changes), catalog=catalog)
+    assert checked.task is None
+    assert [problem.path for problem in checked.errors] == [path], checked.errors
+    for fragment in fragments:
+        assert fragment in checked.errors[0].message

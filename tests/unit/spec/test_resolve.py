@@ -19,11 +19,6 @@ CONNECTION = Defaults(
 IN_PLACE = {"cpu": 4, "memory": "16Gi", "gpu": 1}
 
 
-@pytest.fixture(scope="module")
-def catalog() -> Catalog:
-    return load_catalog(CATALOG)
-
-
 def resolved(catalog: Catalog | None, base: dict[str, Any], changes: dict[Any, Any], **more: Any) -> ResolvedTask:
     return resolve(load(changed(base, changes)), catalog, **more)
 
