@@ -9,6 +9,7 @@ from siflow_provider.backends.kubernetes.patch import protected_paths
 from siflow_provider.backends.kubernetes.storage import HOSTFILES
 from siflow_provider.errors import Reason
 from siflow_provider.spec.base import is_template
+from siflow_provider.spec.kube_names import is_label_value
 from siflow_provider.spec.task import RayJob
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def unsupported(task: ResolvedTask) -> list[Reason]:
         *_command(task),
         *_mounts(task),
         *_labels(task),
+        *_places(task),
         *_port(task),
         *_runtime_env(task),
         *_patch(task),
@@ -97,6 +99,18 @@ def _labels(task: ResolvedTask) -> Iterator[Reason]:
     for field, keys in (("labels", task.labels), ("kubernetes.annotations", task.task.kubernetes.annotations)):
         if LABEL_MANAGED_BY in keys:
             yield Reason(f"{field}.{LABEL_MANAGED_BY}", "KeyTaken", "this provider marks its objects with it")
+
+
+def _places(task: ResolvedTask) -> Iterator[Reason]:
+    """Yield what the API server would refuse only in the pods, where a job's owner never sees it."""
+    rule, selector = task.task.compute.nodes, task.task.kubernetes.node_selector
+    places = {f"kubernetes.node_selector.{key}": value for key, value in selector.items()}
+    if rule is not None:
+        places |= {f"compute.nodes.only[{index}]": name for index, name in enumerate(rule.only)}
+        places |= {f"compute.nodes.exclude[{index}]": name for index, name in enumerate(rule.exclude)}
+    for path, value in places.items():
+        if not is_template(value) and not is_label_value(value):
+            yield Reason(path, "NoLabelValue", f"{value[:80]!r} can be no node's label, by which pods find their nodes")
 
 
 def _port(task: ResolvedTask) -> Iterator[Reason]:

@@ -6,6 +6,7 @@ import pytest
 
 from siflow_provider.backends.kubernetes.rendering import unsupported, warnings
 from siflow_provider.errors import UnsupportedError
+from siflow_provider.spec.compute import NodeRule, OnDemand
 from siflow_provider.spec.policy import KubernetesOptions, Monitoring
 from siflow_provider.spec.quantity import Resources
 from siflow_provider.spec.ray import Autoscaling, RaySection
@@ -82,6 +83,14 @@ def test_mark_of_who_manages_the_object_is_not_the_authors() -> None:
 def test_metrics_port_that_is_taken_is_refused(form: Any, port: int, refused: bool) -> None:
     form = form.model_copy(update={"monitoring": Monitoring(port=port)})
     assert paths(form) == (["monitoring.port"] if refused else [])
+
+
+def test_node_that_no_label_can_name_is_refused_before_the_pods_are() -> None:
+    rule = NodeRule(only=("n1", "n" * 64), exclude=("a node",))
+    compute = OnDemand(type="on_demand", instances=("gpu.8",), nodes=rule)
+    options = KubernetesOptions(node_selector={"disk": "s s d", "zone": "a"})
+    found = ["kubernetes.node_selector.disk", "compute.nodes.only[1]", "compute.nodes.exclude[0]"]
+    assert paths(pytorch(compute=compute, kubernetes=options)) == found
 
 
 def test_character_that_would_be_lost_on_the_way_to_ray_is_refused() -> None:
