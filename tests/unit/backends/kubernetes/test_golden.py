@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.golden.manifests import FORMS, GOLDEN, golden, rendered, written
+from tests.golden.manifests import CATALOG, FORMS, GOLDEN, golden, rendered, written
 
 WRITE = "scripts/golden writes it"
 
@@ -26,6 +28,14 @@ def test_example_renders_the_same_twice(form: Path) -> None:
 @pytest.mark.parametrize("form", FORMS, ids=lambda path: path.stem)
 def test_recorded_file_says_the_same_as_the_manifest(form: Path) -> None:
     assert list(yaml.safe_load_all(golden(form).read_text(encoding="utf-8"))) == list(rendered(form).documents)
+
+
+@pytest.mark.parametrize("name", ["everything-ray", "pytorch-distributed"])
+def test_command_prints_what_is_recorded(name: str) -> None:
+    form = next(form for form in FORMS if form.stem == name)
+    argv = [sys.executable, "-m", "siflow_provider.cli.main", "render", str(form), "--catalog", str(CATALOG)]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=True)
+    assert list(yaml.safe_load_all(done.stdout)) == list(yaml.safe_load_all(golden(form).read_text(encoding="utf-8")))
 
 
 def test_no_recorded_file_is_left_over() -> None:
