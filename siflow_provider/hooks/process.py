@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowNotFoundException
 from airflow.sdk import BaseHook
@@ -14,7 +14,16 @@ if TYPE_CHECKING:
 
     from airflow.sdk import Connection
 
-__all__ = ["NOT_FOUND", "mask", "mask_now", "name_process", "read_connection", "redacted"]
+__all__ = [
+    "NOT_FOUND",
+    "ais_surely_missing",
+    "is_surely_missing",
+    "mask",
+    "mask_now",
+    "name_process",
+    "read_connection",
+    "redacted",
+]
 
 NOT_FOUND = (AirflowNotFoundException, ImportError)
 """What a missing connection raises; Airflow 3.1 asks, outside of its own processes, for a channel that is not there."""
@@ -28,8 +37,7 @@ def name_process() -> str:
     Looks at the channel to the supervisor, which each kind of process opens by its own class (source: Airflow 3.3.2
     `jobs/triggerer_job_runner.py` init_comms, `dag_processing/processor.py`, task-sdk `execution_time/task_runner.py`).
     """
-    runner = sys.modules.get("airflow.sdk.execution_time.task_runner")
-    channel = getattr(runner, "SUPERVISOR_COMMS", None)
+    channel = _channel()
     if channel is None:
         return "process at hand"
     if type(channel).__module__.startswith("airflow.jobs.triggerer"):
@@ -53,6 +61,44 @@ async def read_connection(conn_id: str) -> Connection:
 
         return await get_async_connection(conn_id)
     return await asyncio.to_thread(BaseHook.get_connection, conn_id)
+
+
+def is_surely_missing(conn_id: str) -> bool:
+    """Say whether Airflow answers that there is no such connection, and not only gives no answer. Blocks.
+
+    Airflow's own look-up says "not found" for both (source: task-sdk 1.3.2 `execution_time/secrets/execution_api.py`).
+    """
+    channel = _channel()
+    if channel is None:
+        return True
+    from airflow.sdk.execution_time.comms import GetConnection
+
+    try:
+        return _says_missing(channel.send(GetConnection(conn_id=conn_id)))
+    except Exception as error:
+        return _says_missing(getattr(error, "error", None))
+
+
+async def ais_surely_missing(conn_id: str) -> bool:
+    """Say the same without blocking the event loop."""
+    if name_process() != "triggerer":
+        return await asyncio.to_thread(is_surely_missing, conn_id)
+    from airflow.sdk.execution_time.comms import GetConnection
+
+    try:
+        return _says_missing(await _channel().asend(GetConnection(conn_id=conn_id)))
+    except Exception as error:
+        return _says_missing(getattr(error, "error", None))
+
+
+def _says_missing(answer: Any) -> bool:
+    # an ErrorResponse, which a channel returns or raises inside an exception; its kind is an enum
+    return getattr(getattr(answer, "error", None), "name", "") == "CONNECTION_NOT_FOUND"
+
+
+def _channel() -> Any:
+    runner = sys.modules.get("airflow.sdk.execution_time.task_runner")
+    return getattr(runner, "SUPERVISOR_COMMS", None)
 
 
 def mask_now(secrets: Iterable[str]) -> None:

@@ -13,8 +13,17 @@ from airflow.sdk import BaseHook
 
 from siflow_provider.backends import make_backend
 from siflow_provider.backends.settings import Settings
-from siflow_provider.errors import SiflowError, UsageError
-from siflow_provider.hooks.process import NOT_FOUND, mask, mask_now, name_process, read_connection, redacted
+from siflow_provider.errors import BackendUnavailable, SiflowError, UsageError
+from siflow_provider.hooks.process import (
+    NOT_FOUND,
+    ais_surely_missing,
+    is_surely_missing,
+    mask,
+    mask_now,
+    name_process,
+    read_connection,
+    redacted,
+)
 from siflow_provider.spec.catalog import Catalog, load_catalog
 
 if TYPE_CHECKING:
@@ -59,12 +68,13 @@ class SiflowHook(BaseHook):
 
         Raises:
             UsageError: there is no such connection, or its content is wrong; says how to mend it.
+            BackendUnavailable: Airflow can't tell now.
         """
         if self._settings is None:
             try:
                 found = self._parsed(BaseHook.get_connection(self.siflow_conn_id))
             except NOT_FOUND:
-                found = self._without_connection()
+                found = self._without_connection(sure=is_surely_missing(self.siflow_conn_id))
             mask_now(found.secrets())
             self._settings = found
         return self._settings
@@ -78,12 +88,13 @@ class SiflowHook(BaseHook):
 
         Raises:
             UsageError: there is no such connection, or its content is wrong; says how to mend it.
+            BackendUnavailable: Airflow can't tell now.
         """
         if self._settings is None:
             try:
                 found = self._parsed(await read_connection(self.siflow_conn_id))
             except NOT_FOUND:
-                found = self._without_connection()
+                found = self._without_connection(sure=await ais_surely_missing(self.siflow_conn_id))
             await mask(found.secrets())
             self._settings = found
         if expected and self._settings.backend != expected:
@@ -151,7 +162,13 @@ class SiflowHook(BaseHook):
         except UsageError as error:
             raise UsageError(f"connection {self.siflow_conn_id!r}: {error.message}", hint=error.hint) from None
 
-    def _without_connection(self) -> Settings:
+    def _without_connection(self, *, sure: bool) -> Settings:
+        if not sure:
+            # a cluster's training must not run here because Airflow's API had a hiccup
+            raise BackendUnavailable(
+                f"Airflow can't tell now whether there is a connection {self.siflow_conn_id!r}.",
+                hint="Its API server gave no answer; the task can be tried again.",
+            )
         if self.siflow_conn_id != DEFAULT_CONN_ID or not _local_allowed():
             raise UsageError(
                 f"there is no connection {self.siflow_conn_id!r} in the {name_process()}.",

@@ -133,3 +133,17 @@ def test_a_connection_that_is_missing_fails_also_softly(stack: AirflowStack) -> 
     assert run.states() == dict.fromkeys(MODES, "failed")
     for mode in MODES:
         assert "there is no connection 'nowhere' in the worker" in run.ti(mode).log()
+
+
+def test_without_any_connection_the_workers_own_machine_is_asked(stack: AirflowStack) -> None:
+    run = start(
+        stack,
+        "quota_no_connection",
+        """
+        import os
+        os.environ.pop("AIRFLOW_CONN_SIFLOW_DEFAULT", None)
+        QuotaSensor(task_id="quota", task=form("100m"), deferrable=False)
+        """,
+    )
+    assert run.wait(120) == "success", run.states()
+    assert "no connection 'siflow_default': runs use this machine" in run.ti("quota").log()

@@ -10,9 +10,7 @@ FOLDERS = ("siflow_provider", "bench", "example_dags", "scripts")
 
 
 def test_no_module_is_longer_than_300_lines() -> None:
-    sizes = {
-        relative(path): len(path.read_text(encoding="utf-8").splitlines()) for path in python_files(*FOLDERS)
-    }
+    sizes = {relative(path): len(path.read_text(encoding="utf-8").splitlines()) for path in python_files(*FOLDERS)}
     assert sizes, "no Python file found"
     assert {path: size for path, size in sizes.items() if size > MODULE_LINES} == {}
 

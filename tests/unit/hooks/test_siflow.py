@@ -8,9 +8,11 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from airflow.sdk.exceptions import AirflowRuntimeError, ErrorType
+from airflow.sdk.execution_time.comms import ErrorResponse
 
 from siflow_provider.backends.connection import CNCF_OPTIONS, EXTRA_KEYS
-from siflow_provider.errors import UsageError
+from siflow_provider.errors import BackendUnavailable, UsageError
 from siflow_provider.hooks.process import mask, name_process, redacted
 from siflow_provider.hooks.siflow import SiflowHook
 from siflow_provider.provider_info import CONNECTION_FIELDS
@@ -67,6 +69,48 @@ async def test_a_triggerer_that_reads_another_connection_than_the_worker_says_so
     with pytest.raises(UsageError, match=r"leads to the backend 'local' in the .*, but the run is on 'kubernetes'"):
         await SiflowHook().asettings(expected="kubernetes")
     assert (await SiflowHook().asettings(expected="local")).backend == "local"
+
+
+class Channel:
+    """What a worker asks; gives one answer to every question."""
+
+    def __init__(self, answer: object) -> None:
+        self.answer = answer
+
+    def send(self, _: object) -> object:
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+@pytest.mark.parametrize(
+    ("kind", "raised", "backend"),
+    [
+        (ErrorType.CONNECTION_NOT_FOUND, False, "local"),
+        (ErrorType.CONNECTION_NOT_FOUND, True, "local"),
+        (ErrorType.API_SERVER_ERROR, False, None),
+        (ErrorType.API_SERVER_ERROR, True, None),
+        (None, True, None),
+    ],
+)
+async def test_a_hiccup_of_airflow_is_no_missing_connection(
+    monkeypatch: pytest.MonkeyPatch, kind: ErrorType | None, raised: bool, backend: str | None
+) -> None:
+    from airflow.sdk.execution_time import task_runner
+
+    answer: object = ErrorResponse(error=kind) if kind is not None else None
+    if raised:
+        answer = AirflowRuntimeError(answer) if isinstance(answer, ErrorResponse) else OSError("broken pipe")
+    monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", Channel(answer), raising=False)
+    if backend is None:
+        no_answer = (BackendUnavailable, AirflowRuntimeError, OSError)  # Airflow 3.1 raises by itself
+        with pytest.raises(no_answer):
+            SiflowHook().settings()
+        with pytest.raises(no_answer):
+            await SiflowHook().asettings()
+    else:
+        assert SiflowHook().settings().backend == backend
+        assert (await SiflowHook().asettings()).backend == backend
 
 
 def test_a_wrong_connection_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
