@@ -14,6 +14,7 @@ from siflow_provider.core.run import RunEnd, run
 from siflow_provider.errors import BackendUnavailable
 from siflow_provider.links import link_xcoms
 from siflow_provider.operators.bridge import run_blocking
+from siflow_provider.triggers.killed import STOPPED_BY
 
 if TYPE_CHECKING:
     from siflow_provider.backends.settings import Settings
@@ -91,7 +92,9 @@ async def _stop(settings: Settings, identity: Identity, reporter: Reporter, why:
         if (await backend.status(ref)).phase.terminal:
             return True
         reporter.note(f"{why}: stopping {ref.name}")
-        await patiently(lambda: backend.stop(ref, by=f"Airflow: {why}"), what=f"stopping {ref.name}", reporter=reporter)
+        await patiently(
+            lambda: backend.stop(ref, by=f"{STOPPED_BY} {why}"), what=f"stopping {ref.name}", reporter=reporter
+        )
         return True
 
 
@@ -148,7 +151,7 @@ async def _end_older_tries(backend: TrainingBackend, order: Order) -> None:
             f"{ref.name} of an earlier try still runs: stopping it before this try submits", warning=True
         )
         await patiently(
-            lambda ref=ref: backend.stop(ref, by="Airflow: a new try of the task"),  # type: ignore[misc]
+            lambda ref=ref: backend.stop(ref, by=f"{STOPPED_BY} a new try of the task"),  # type: ignore[misc]
             what=f"stopping {ref.name}",
             reporter=order.reporter,
         )

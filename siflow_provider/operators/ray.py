@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Unpack
+from typing import Any, ClassVar, Unpack
 
 from siflow_provider.hooks.siflow import DEFAULT_CONN_ID
 from siflow_provider.operators.arguments import (
@@ -53,6 +53,7 @@ class RayJobOperator(SiflowTaskOperator):
 
     model: ClassVar[type[RayJob]] = RayJob
     template_fields = (*form_fields(RayJob), "spec")
+    ray: Any
 
     def __init__(
         self, *,

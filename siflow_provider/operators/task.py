@@ -74,6 +74,33 @@ class SiflowTaskOperator(RendersForms):
     on_kill_action: KillAction
     quota: QuotaPolicy
     weak_fields: frozenset[str] = frozenset()
+
+    region: Any
+    cluster: Any
+    project_group: Any
+    name_prefix: Any
+    visible_in_group: Any
+    timezone: Any
+    labels: Any
+    image: Any
+    env: Any
+    volumes: Any
+    datasets: Any
+    models: Any
+    command: Any
+    shm_size: Any
+    compute: Any
+    workers: Any
+    priority: Any
+    queue_timeout: Any
+    start_timeout: Any
+    fault_tolerance: Any
+    monitoring: Any
+    image_pull_retries: Any
+    ssh: Any
+    alerts: Any
+    kubernetes: Any
+
     _given: frozenset[str]
     _order: Order | None = None
     _interrupt: Interrupt | None = None
@@ -117,10 +144,18 @@ class SiflowTaskOperator(RendersForms):
     def prepare_form(self, context: Context) -> None:
         """Fill in what only a run can know; called before the form is validated. Decorated tasks ask their function."""
 
-    def resume(self, context: Context, event: dict[str, Any], **_: Any) -> dict[str, Any]:
-        """Go on after the trigger's event: with the result, or with the next attempt."""
+    def resume(self, context: Context, event: dict[str, Any], carried: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Go on after the trigger's event: with the result, or with the next attempt.
+
+        Args:
+            context: of this leg.
+            event: what the trigger told; it alone is enough to go on.
+            carried: what this try's own last leg had to remember.
+        """
         with airflow_errors():
             told = RunEvent.model_validate(event)
+            if told.carried.task_uuid != identity_of(context["ti"]).task_uuid:
+                return self._astray(context, Carried.model_validate(carried or {"prefix": ""}))
             if told.outcome is None:
                 self._stop(context, "the run can't be followed any more")
                 raise BackendError(told.error)
@@ -174,14 +209,30 @@ class SiflowTaskOperator(RendersForms):
             policy=order.policy,
             cursor=result.cursor,
             carried=Carried(
-                prefix=order.prefix, deadline=deadline, ledger=result.ledger, part=part, deferred_at=datetime.now(UTC)
+                task_uuid=order.context.identity.task_uuid,
+                prefix=order.prefix,
+                deadline=deadline,
+                ledger=result.ledger,
+                part=part,
+                deferred_at=datetime.now(UTC),
             ),
             on_kill_action=self.on_kill_action,
             veil=order.veil,
         )
         # the follower ends the run at the deadline; Airflow's own clock only catches a triggerer that is gone for good
         timeout = None if deadline is None else max(timedelta(), deadline - datetime.now(UTC)) + LAST_NET
-        self.defer(trigger=RunTrigger(**data.model_dump(mode="json")), method_name="resume", timeout=timeout)
+        trigger, kept = RunTrigger(**data.model_dump(mode="json")), data.carried.model_dump(mode="json")
+        self.defer(trigger=trigger, method_name="resume", kwargs={"carried": kept}, timeout=timeout)
+
+    def _astray(self, context: Context, carried: Carried) -> dict[str, Any]:
+        """Wait on for this try's own run after an event of an older try.
+
+        After a clear the older try's trigger lives on for a second or two; where the database gives its number to the
+        new try's trigger (SQLite does), its event wakes the new try.
+        """
+        self.log.warning("an event of an earlier try came late and is left aside")
+        order = self._order = order_of(self, context, carried)
+        return self._settled(order, self._blocking(order, lambda: launch_and_look(order)), context)
 
     def _finished(self, end: RunEnd, context: Context) -> dict[str, Any]:
         try:

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from siflow_provider.hooks.siflow import SiflowHook
     from siflow_provider.triggers.run import RunTriggerData
 
-__all__ = ["keep_running", "killed_by", "stop_if_killed"]
+__all__ = ["STOPPED_BY", "keep_running", "killed_by", "stop_if_killed"]
+
+STOPPED_BY = "Airflow:"
+"""How the reason of a stop begins that Airflow asked for."""
 
 _running: set[asyncio.Task[None]] = set()
 """An event loop keeps only weak references to its tasks."""
@@ -83,7 +86,9 @@ async def _stop(ref: JobRef, instance: Any, hook: SiflowHook, log: Any, data: Ru
     reporter = TaskReporter(log, Store(instance), veil=data.veil)
     reporter.note(f"{why}: stopping {ref.name}")
     async with make_backend(await hook.asettings(expected=ref.backend)) as backend:
-        await patiently(lambda: backend.stop(ref, by=f"Airflow: {why}"), what=f"stopping {ref.name}", reporter=reporter)
+        await patiently(
+            lambda: backend.stop(ref, by=f"{STOPPED_BY} {why}"), what=f"stopping {ref.name}", reporter=reporter
+        )
         reporter.note(f"{ref.name} is stopped")
         await _tell(backend, ref, data, reporter, why)
 

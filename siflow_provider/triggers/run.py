@@ -12,12 +12,12 @@ from pydantic import BaseModel, ConfigDict
 from siflow_provider.backends import make_backend
 from siflow_provider.core.attempts import Ledger
 from siflow_provider.core.follow import follow
-from siflow_provider.core.outcome import FollowPolicy, Outcome
+from siflow_provider.core.outcome import FollowPolicy, Outcome, OutcomeKind
 from siflow_provider.core.status import JobRef, LogCursor
 from siflow_provider.errors import SiflowError
 from siflow_provider.hooks.siflow import DEFAULT_CONN_ID, SiflowHook
 from siflow_provider.triggers.drain import LogDrain, PacedBackend
-from siflow_provider.triggers.killed import keep_running, stop_if_killed
+from siflow_provider.triggers.killed import STOPPED_BY, keep_running, stop_if_killed
 from siflow_provider.triggers.reporter import TaskReporter
 from siflow_provider.triggers.shown import SHOWN_KEY, Shown, keep_log, marker, read_shown, trigger_logs
 from siflow_provider.triggers.store import Store
@@ -33,6 +33,7 @@ __all__ = ["Carried", "RunEvent", "RunTrigger", "RunTriggerData", "settling_mome
 CLASSPATH = "siflow_provider.triggers.run.RunTrigger"
 """Stored with each deferred task: a new place needs an alias here for as long as tasks may be deferred."""
 
+CANCEL_SECONDS = 30.0
 SETTLE_SHORTEST, SETTLE_LONGEST = timedelta(seconds=3), timedelta(seconds=30)
 
 
@@ -45,6 +46,7 @@ class Carried(_Frozen):
 
     Attributes:
         prefix: the job names' prefix, as the first leg rendered it.
+        task_uuid: the run's own id: another one for each try.
         deadline: when the whole try must be over.
         ledger: what earlier attempts left behind.
         part: number of this deferral for the same attempt; more than 1 after a `move` that found no room.
@@ -52,6 +54,7 @@ class Carried(_Frozen):
     """
 
     prefix: str
+    task_uuid: str = ""
     deadline: datetime | None = None
     ledger: Ledger = Ledger()
     part: int = 1
@@ -112,6 +115,12 @@ def settling_moment(deferred_at: datetime | None, started_at: datetime) -> datet
     return deferred_at + min(max(2 * waited, SETTLE_SHORTEST), SETTLE_LONGEST)
 
 
+def is_stopped_by_airflow(outcome: Outcome) -> bool:
+    """Say whether the run was stopped because its task was killed, cleared or failed, and not by somebody else."""
+    failure = outcome.failure
+    return outcome.kind is OutcomeKind.STOPPED and failure is not None and f"by {STOPPED_BY}" in failure.summary
+
+
 class RunTrigger(BaseTrigger):
     """Follows one attempt; the run itself is untouched by whatever ends this trigger, unless a user killed the task."""
 
@@ -134,6 +143,10 @@ class RunTrigger(BaseTrigger):
             event = RunEvent(error=self.data.veil.over(str(error)), carried=self.data.carried)
         if self.task_instance is not None:  # else in line (`airflow dags test`), with no scheduler that could mix up
             await asyncio.sleep(max(0.0, (settled_at - datetime.now(UTC)).total_seconds()))
+            if event.outcome is not None and is_stopped_by_airflow(event.outcome):
+                # this task instance is not waited for any more: Airflow is about to cancel this trigger, and an event
+                # now could wake the next try instead
+                await asyncio.sleep(CANCEL_SECONDS)
         self._fired = True
         yield TriggerEvent(event.model_dump(mode="json"))  # type: ignore[no-untyped-call]
 

@@ -12,9 +12,10 @@ from airflow.providers.common.compat.sdk import AirflowException, AirflowFailExc
 
 from siflow_provider.backends import make_backend
 from siflow_provider.backends.settings import Settings
-from siflow_provider.core.status import JobRef, Phase, Status
+from siflow_provider.core.outcome import Outcome, OutcomeKind, Totals
+from siflow_provider.core.status import Failure, FailureClass, JobRef, Phase, Status
 from siflow_provider.operators import PyTorchJobOperator
-from siflow_provider.triggers.run import RunTrigger
+from siflow_provider.triggers.run import Carried, RunEvent, RunTrigger
 
 Maker = Callable[..., tuple[PyTorchJobOperator, dict[str, Any]]]
 
@@ -36,6 +37,10 @@ def deferred(operator: PyTorchJobOperator, context: dict[str, Any]) -> RunTrigge
     trigger = caught.value.trigger
     assert isinstance(trigger, RunTrigger)
     return trigger
+
+
+def resume(operator: Any, context: Any, event: RunEvent, **kwargs: Any) -> Any:
+    return operator.resume(context, event.model_dump(mode="json"), **kwargs)
 
 
 def with_backend(home: Path, ask: Callable[[Any], Any]) -> Any:
@@ -124,3 +129,83 @@ def test_trigger_carries_neither_form_nor_secret(make: Maker, backend_home: Path
         assert text not in stored
     assert RunTrigger(**trigger.serialize()[1]).data == trigger.data
     delete(backend_home, trigger.data.ref)
+
+
+def test_event_of_an_older_try_does_not_end_the_new_one(make: Maker, backend_home: Path) -> None:
+    operator, context = make("exit 0", deferrable=False)
+    execute(operator, context)
+    new_operator, new_context = make("sleep 60", try_number=2)
+    new = deferred(new_operator, new_context)
+    (old,) = [status for status in statuses(backend_home) if status.ref != new.data.ref]
+    outcome = Outcome(kind=OutcomeKind.SUCCEEDED, ref=old.ref, phase=Phase.SUCCEEDED)
+    late = RunEvent(outcome=outcome, carried=Carried(prefix="unit-train", task_uuid=old.ref.task_uuid))
+    with pytest.raises(TaskDeferred) as caught:
+        resume(new_operator, new_context, late, carried=new.data.carried.model_dump(mode="json"))
+    again = caught.value.trigger
+    assert isinstance(again, RunTrigger)
+    assert again.data.ref == new.data.ref
+    delete(backend_home, new.data.ref)
+
+
+def test_sync_task_makes_its_attempts_by_itself(make: Maker, backend_home: Path) -> None:
+    tolerance = {"max_retries": 1, "retry_on": ["code"]}
+    operator, context = make("exit 1", fault_tolerance=tolerance, deferrable=False)
+    with pytest.raises(AirflowException, match="exit code 1"):
+        execute(operator, context)
+    assert sorted(status.ref.attempt for status in statuses(backend_home)) == [1, 2]
+
+
+def test_event_says_how_the_task_ends(make: Maker, backend_home: Path) -> None:
+    operator, context = make("sleep 60")
+    trigger = deferred(operator, context)
+    carried = trigger.data.carried
+    failure = Failure(category=FailureClass.CODE, summary="exit code 9")
+    failed = Outcome(kind=OutcomeKind.FAILED, ref=trigger.data.ref, phase=Phase.FAILED, failure=failure)
+    with pytest.raises(AirflowException, match="code: exit code 9"):
+        resume(operator, context, RunEvent(outcome=failed, carried=carried))
+    with pytest.raises(AirflowException, match="no connection there"):
+        resume(operator, context, RunEvent(error="no connection there", carried=carried))
+    assert all(status.phase.terminal for status in statuses(backend_home))
+
+
+def test_run_is_stopped_when_airflow_gives_up_the_wait(make: Maker, backend_home: Path) -> None:
+    operator, context = make("sleep 60")
+    ref = deferred(operator, context).data.ref
+    with pytest.raises(Exception, match="Trigger timeout"):
+        operator.resume_execution("__fail__", {"error": "Trigger timeout"}, context)  # type: ignore[arg-type]
+    (status,) = statuses(backend_home)
+    assert (status.ref, status.phase) == (ref, Phase.STOPPED)
+    assert "Airflow ended the wait" in status.stopped_by
+
+
+def test_kill_in_a_worker_stops_the_run_and_never_raises(make: Maker, backend_home: Path) -> None:
+    operator, context = make("sleep 60")
+    operator.on_kill()
+    deferred(operator, context)
+    operator.on_kill()
+    operator.on_kill()
+    assert [status.phase for status in statuses(backend_home)] == [Phase.STOPPED]
+
+
+def test_attempt_that_is_asked_for_is_submitted_and_waited_for(make: Maker, backend_home: Path) -> None:
+    arguments = {"fault_tolerance": {"max_retries": 2}, "name_prefix": "mine"}
+    operator, context = make("sleep 60", **arguments)
+    first = deferred(operator, context)
+    delete(backend_home, first.data.ref)
+    failure = Failure(category=FailureClass.NODE_LOST, summary="the node is gone", transient=True)
+    outcome = Outcome(
+        kind=OutcomeKind.RETRY,
+        ref=first.data.ref,
+        phase=Phase.FAILED,
+        failure=failure,
+        totals=Totals(running_seconds=7),
+    )
+    operator, context = make("sleep 60", **{**arguments, "name_prefix": "renamed"})
+    with pytest.raises(TaskDeferred) as caught:
+        resume(operator, context, RunEvent(outcome=outcome, carried=first.data.carried))
+    second = caught.value.trigger
+    assert isinstance(second, RunTrigger)
+    assert second.data.ref.attempt == 2
+    assert second.data.ref.name == f"{first.data.ref.name}-2"
+    assert second.data.carried.ledger.totals.running_seconds == 7
+    delete(backend_home, second.data.ref)

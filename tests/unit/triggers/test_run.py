@@ -273,3 +273,19 @@ async def test_nothing_is_waited_for_where_the_log_is_out_of_sight() -> None:
     await drain.find()
     assert not await drain.until_written("anything")
     assert not await drain.until_room(10**9)
+
+
+async def test_trigger_of_a_cleared_try_does_not_wake_the_next_one(
+    airflow: Airflow, backend: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("siflow_provider.triggers.run.CANCEL_SECONDS", 1.0)
+    ref = await submitted(backend, "sleep 60")
+    await wait_phase(backend, ref, Phase.RUNNING)
+    event = asyncio.create_task(first_event(trigger_for(ref)))
+    await backend.stop(ref, by="Airflow: a new try of the task")
+    await wait_phase(backend, ref, Phase.STOPPED)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(asyncio.shield(event), 0.8)
+    outcome = (await event).outcome
+    assert outcome is not None
+    assert outcome.kind is OutcomeKind.STOPPED
