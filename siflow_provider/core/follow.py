@@ -226,15 +226,18 @@ class _Follower:
             self._reporter.note(f"{self._ref.name} was told to stop and has not ended yet", warning=True)
 
     async def _drain(self, pumping: asyncio.Task[None]) -> None:
-        """Read all lines of the ended run, for as long as lines come."""
+        """Read all lines of the ended run, for as long as they come; the pump itself gives up on logs it can't read."""
         self._pump.finish()
         while not pumping.done():
-            before = self._pump.lines_read
             await asyncio.wait({pumping}, timeout=_DRAIN_SILENCE_SECONDS)
-            if not pumping.done() and self._pump.lines_read == before:
+            if not pumping.done() and self._is_silent():
                 self._reporter.note("the end of the logs does not come; lines may be missing", warning=True)
                 return
         pumping.result()
+
+    def _is_silent(self) -> bool:
+        active = self._pump.active_at
+        return active is not None and (self._now() - active).total_seconds() >= _DRAIN_SILENCE_SECONDS
 
     def _tell_end(self, ending: Ending) -> None:
         event = {OutcomeKind.RETRY: "retrying", OutcomeKind.LOST: "failed"}.get(ending.kind, str(ending.kind))

@@ -25,7 +25,7 @@ __all__ = ["LogPump", "closing_stream"]
 _T = TypeVar("_T")
 _BREATHE_EVERY = 100  # lines after which the event loop gets its turn in a backlog
 _REOPEN_SECONDS = 1.0
-_LAST_TRIES = 5
+_LAST_SECONDS = 300.0  # an outage of minutes after the run's end costs no line
 
 
 @asynccontextmanager
@@ -85,35 +85,41 @@ class LogPump:
         return tuple(self._lines.get(replica or self._main, ()))
 
     async def run(self) -> None:
-        """Read until `finish` was called and all lines of the ended run were read."""
-        failures = 0
+        """Read until `finish` was called and all lines of the ended run were read, or can't be had."""
+        failures, ended_at = 0, None
         while True:
-            ending = self._ending.is_set()  # asked first: only a stream opened after the end holds everything
+            if ended_at is None and self._ending.is_set():
+                # asked before reading: only a stream that is opened after the end holds everything
+                failures, ended_at = 0, self._clock()
             try:
                 await self._read_stream()
-                failures = 0
             except BackendUnavailable as error:
                 failures += 1
                 self._go_blind(error)
-                if ending and failures >= _LAST_TRIES:
-                    self._reporter.note(f"the last log lines could not be read: {error}", warning=True)
+                if self._gives_up(ended_at, error):
                     return
-            except UsageError as error:
-                if self._read == "master":
-                    raise
-                self._read = "master"  # nobody of that name: results are still read
-                self._reporter.note(str(error), warning=True)
-                continue
             except BackendError as error:
                 self.active_at = None
                 self._reporter.note(f"the logs can't be read: {error}", warning=True)
                 return
-            if ending and failures == 0:
-                await self._read_results_again()
-                return
-            await self._pause(pause_seconds(failures) if failures else _REOPEN_SECONDS, hurry=not failures)
+            else:
+                failures = 0
+                if ended_at is not None:
+                    await self._read_results_again()
+                    return
+            await self._pause(pause_seconds(failures) if failures else _REOPEN_SECONDS)
 
     async def _read_stream(self) -> None:
+        try:
+            await self._read_selected()
+        except UsageError as error:
+            if self._read == "master":
+                raise
+            self._read = "master"  # nobody of that name: results are still read
+            self._reporter.note(str(error), warning=True)
+            await self._read_selected()
+
+    async def _read_selected(self) -> None:
         async with closing_stream(self._backend.logs(self._ref, self._read, self.cursor)) as stream:
             self.active_at = self.active_at or self._clock()
             async for line in stream:
@@ -143,6 +149,12 @@ class LogPump:
             self._warned = True
             self._reporter.note(f"the logs can't be read at the moment: {error}; trying again", warning=True)
 
+    def _gives_up(self, ended_at: datetime | None, error: BackendUnavailable) -> bool:
+        if ended_at is None or (self._clock() - ended_at).total_seconds() < _LAST_SECONDS:
+            return False
+        self._reporter.note(f"the last log lines could not be read: {error}", warning=True)
+        return True
+
     async def _read_results_again(self) -> None:
         """Look for a result among the lines that an earlier follower had shown: it took its knowledge with it."""
         if self.results.found or not self._resumed:
@@ -157,8 +169,9 @@ class LogPump:
         if again.found:
             self.results = again
 
-    async def _pause(self, seconds: float, *, hurry: bool) -> None:
-        if not hurry:
+    async def _pause(self, seconds: float) -> None:
+        """Wait, but not past the end of the run."""
+        if self._ending.is_set():
             await asyncio.sleep(seconds)
             return
         try:

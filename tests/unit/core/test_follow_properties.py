@@ -51,7 +51,7 @@ async def killed_and_started_anew(backend: ScriptedBackend, told: Recorder, kill
     return await follow(backend, ref, FollowPolicy(logs="all"), told, cursor=cursor, clock=now)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     written=lines,
     end=ends,
