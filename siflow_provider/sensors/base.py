@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -77,9 +78,9 @@ class SiflowSensor(BaseSensorOperator):
             return found.xcom_value
         return self.wait_deferred(context)
 
+    @abstractmethod
     def wait_deferred(self, context: Context) -> Any:
         """Defer; called when a first look did not end the wait."""
-        raise TaskDeferralError(f"{type(self).__name__} can't wait in the triggerer")
 
     def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
         """Resume as every sensor does, but for mistakes under `soft_fail`."""

@@ -29,6 +29,7 @@ class Scripted:
     answers: ClassVar[list[QuotaReport | Exception]] = []
     asked: ClassVar[list[ResolvedTask]] = []
     opened: ClassVar[list[int]] = []
+    closed_doors: ClassVar[list[Exception]] = []
     reasons: ClassVar[list[Reason]] = []
     found: ClassVar[Callable[[], list[Status]]] = staticmethod(lambda: [])
 
@@ -41,11 +42,14 @@ class Scripted:
         cls.answers[:] = answers
         cls.asked.clear()
         cls.opened.clear()
+        cls.closed_doors.clear()
         cls.reasons.clear()
         cls.found = staticmethod(lambda: [])
 
     async def __aenter__(self) -> Self:
         self.opened.append(1)
+        if self.closed_doors:
+            raise self.closed_doors.pop(0)
         return self
 
     async def __aexit__(

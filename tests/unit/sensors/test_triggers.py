@@ -1,0 +1,104 @@
+"""The sensors' triggers by themselves: patient with a backend that is away, quiet while nothing changes."""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from siflow_provider.core.status import JobRef, Phase, Status
+from siflow_provider.errors import AccessDenied
+from siflow_provider.triggers.find import FindRunTrigger
+from siflow_provider.triggers.quota import Demand, QuotaTrigger, Waiting
+from tests.unit.core.tasks import make_task
+from tests.unit.sensors.scripted import NEVER, SHORT, UNREACHABLE, Scripted, report
+
+REF = JobRef(backend="local", kind="PyTorchJob", name="bert-3f9c1a7", uid="u1", task_uuid="t1")
+
+
+class Log:
+    """Keeps what is said."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def info(self, text: str, *values: Any) -> None:
+        self.said.append(text % values)
+
+    warning = info
+
+
+def quota_trigger() -> tuple[QuotaTrigger, Log]:
+    trigger = QuotaTrigger(demand=Demand.of(make_task(workers=1)).model_dump(mode="json"), interval=0)
+    return trigger, given_log(trigger)
+
+
+def given_log(trigger: Any) -> Log:
+    log = Log()
+    trigger._log = log
+    return log
+
+
+async def test_a_backend_that_is_away_is_waited_for() -> None:
+    Scripted.reset(report())
+    Scripted.closed_doors.extend([UNREACHABLE, UNREACHABLE])
+    trigger, log = quota_trigger()
+    event = await anext(trigger.run())
+    assert event.payload["fits"] is True
+    assert log.said == ["no room yet: quota is not known: the API server does not answer."]
+
+
+async def test_one_backend_serves_the_whole_wait() -> None:
+    Scripted.reset(*[report(available=SHORT)] * 5, report())
+    trigger, log = quota_trigger()
+    assert (await anext(trigger.run())).payload["room"] == {"instance": "in-place", "queue": "od-h100"}
+    assert len(Scripted.opened) == 1
+    assert len(log.said) == 1
+
+
+async def test_proof_that_it_can_never_fit_ends_the_wait() -> None:
+    Scripted.reset(report(available=SHORT), report(available=NEVER, ever=NEVER))
+    trigger, _ = quota_trigger()
+    payload = (await anext(trigger.run())).payload
+    assert (payload["fits"], payload["error"]) == (False, "")
+    assert "have 0 GPUs" in payload["text"]
+
+
+async def test_a_login_that_is_refused_is_said_at_once() -> None:
+    Scripted.reset(report())
+    Scripted.closed_doors.append(AccessDenied("the token has expired.", hint="Renew it."))
+    trigger, _ = quota_trigger()
+    assert (await anext(trigger.run())).payload["error"] == "the token has expired. Renew it."
+
+
+async def test_a_triggerer_that_sees_another_backend_says_so() -> None:
+    Scripted.reset(report())
+    payload = (await anext(QuotaTrigger(backend="kubernetes").run())).payload
+    assert "but the run is on 'kubernetes'" in payload["error"]
+
+
+async def test_looking_for_a_run_is_patient_and_complains_once() -> None:
+    Scripted.reset(report())
+    Scripted.closed_doors.extend([UNREACHABLE, UNREACHABLE])
+    Scripted.found = staticmethod(lambda: [Status(ref=REF, phase=Phase.QUEUED)])
+    trigger = FindRunTrigger(name=REF.name, interval=0, deadline="2026-01-01T00:00:00+00:00")
+    log = given_log(trigger)
+    payload = (await anext(trigger.run())).payload
+    assert payload == {"ref": REF.model_dump(mode="json"), "error": "", "deadline": "2026-01-01T00:00:00+00:00"}
+    assert log.said == ["no answer from the backend, trying again: the API server does not answer."]
+
+
+@pytest.mark.parametrize("trigger", [QuotaTrigger(), FindRunTrigger()])
+def test_a_trigger_comes_back_from_the_database_as_it_was(trigger: Any) -> None:
+    path, kwargs = trigger.serialize()
+    module, _, name = path.rpartition(".")
+    again = getattr(import_module(module), name)(**json.loads(json.dumps(kwargs)))
+    assert again.serialize() == (path, kwargs)
+
+
+def test_an_unchanged_reason_is_said_again_after_a_long_time() -> None:
+    moments = iter([0.0, 10.0, 899.0, 901.0, 902.0, 903.0])
+    waiting = Waiting(900, clock=lambda: next(moments))
+    assert [waiting.is_news(text) for text in ["a", "a", "a", "a", "b", "a"]] == [True, False, False, True, True, True]
