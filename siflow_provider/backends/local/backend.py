@@ -136,7 +136,8 @@ class LocalBackend:
             UsageError: a replica is named that the run does not have.
         """
         names = await asyncio.to_thread(self._runs.replica_names, ref)
-        if isinstance(selection, tuple) and (unknown := [name for name in selection if name not in names]):
+        unknown = [name for name in selection if name not in names] if isinstance(selection, tuple) else []
+        if names and unknown:  # of a run that is gone nothing is known any more
             raise UsageError(f"{ref.name} has no replica {unknown[0]!r}.", hint=f"It has: {', '.join(names)}.")
         folder = self._runs.state.run(ref.name)
         files = [

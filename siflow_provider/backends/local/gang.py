@@ -52,9 +52,8 @@ class Gang:
 
     def poll(self) -> RunnerState:
         """Look at every replica; the first failure is the gang's."""
-        for member in self._members:
-            if member.status.phase is Phase.RUNNING and member.process is not None:
-                self._look(member, member.process)
+        for member in sorted(self._ended(), key=self._last_output):
+            self._look(member)
         if self._ending is None and all(member.status.phase is Phase.SUCCEEDED for member in self._members):
             self._ending = Ending(succeeded=True)
         return RunnerState(
@@ -77,11 +76,19 @@ class Gang:
             return f"ended because {self._ending.replica} failed"
         return "ended by the stop"
 
-    def _look(self, member: _Member, process: subprocess.Popen[bytes]) -> None:
-        returncode = process.poll()
-        if returncode is None:
-            return
-        code = exit_code(returncode)
+    def _ended(self) -> list[_Member]:
+        return [
+            member
+            for member in self._members
+            if member.status.phase is Phase.RUNNING and member.process is not None and member.process.poll() is not None
+        ]
+
+    def _last_output(self, member: _Member) -> float:
+        # of several that end at once the one that wrote its last words first failed first: the others died of it
+        return self._launch.log(member.status.name).stat().st_mtime_ns
+
+    def _look(self, member: _Member) -> None:
+        code = exit_code(member.process.returncode) if member.process is not None else 0
         if code == 0:
             member.status = replace(member.status, phase=Phase.SUCCEEDED, exit_code=0)
         else:

@@ -109,7 +109,7 @@ def _write(folder: RunFolder, manifest: Manifest, ref: JobRef, labels: dict[str,
     now = datetime.now(UTC)
     document = dict(manifest.documents[0])
     submission = Submission(
-        ref=ref, labels=labels, document=document, directory=str(Path.cwd()), submitted_at=now, boot_id=boot_id()
+        ref=ref, labels=labels, document=document, directory=str(_directory()), submitted_at=now, boot_id=boot_id()
     )
     state = RunState(
         ref=ref,
@@ -127,6 +127,14 @@ def _write(folder: RunFolder, manifest: Manifest, ref: JobRef, labels: dict[str,
     write_json(folder.state, state.model_dump(mode="json"))
     write_json(folder.path / "queue.json", entry.wire())
     write_json(folder.hidden, {name: value.reveal() for name, value in manifest.hidden.items()}, mode=0o600)
+
+
+def _directory() -> Path:
+    """Return where the replicas start: our own working directory, else (it has been removed) the user's home."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return Path.home()
 
 
 def _link(link: Path, name: str) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from siflow_provider.backends.local.processes import kill_marked
 from siflow_provider.backends.local.ray_job import clean_up
 from siflow_provider.backends.local.record import RunState, lost, read_state, read_submission
-from siflow_provider.backends.local.store import RunFolder, StateDir, read_json, write_json
+from siflow_provider.backends.local.store import RunFolder, StateDir, create_json, read_json, write_json
 from siflow_provider.core.status import Phase, main_replica
 from siflow_provider.errors import BackendUnavailable
 
@@ -121,9 +121,7 @@ class Runs:
                 kill_marked(ref.uid)
                 folder.hidden.unlink(missing_ok=True)
             return
-        if folder.stop.exists():
-            return
-        write_json(folder.stop, {"by": by, "at": datetime.now(UTC).isoformat()})
+        create_json(folder.stop, {"by": by, "at": datetime.now(UTC).isoformat()})
 
     def _gone(self, ref: JobRef) -> bool:
         return self.state_of(ref).phase.terminal and not self._alive(ref)

@@ -11,6 +11,7 @@ STATE_DIR/
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -22,7 +23,7 @@ from typing import Any
 
 from siflow_provider.backends.local.lock import is_held
 
-__all__ = ["RunFolder", "StateDir", "boot_id", "read_json", "write_json"]
+__all__ = ["RunFolder", "StateDir", "boot_id", "create_json", "read_json", "write_json"]
 
 _STALE_SECONDS = 60.0
 _KEEP_DELETED_SECONDS = 24 * 3600.0
@@ -30,14 +31,25 @@ _KEEP_DELETED_SECONDS = 24 * 3600.0
 
 def write_json(path: Path, value: Any, *, mode: int = 0o644) -> None:
     """Write `value` so that a reader sees the old file or the new one, and a crash leaves one of both."""
-    # a name of this thread's own: several may write the same file at once
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_native_id()}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
+    _write_aside(path, value, mode).replace(path)
+
+
+def create_json(path: Path, value: Any) -> None:
+    """Write `value` if the file is not there yet; of several writers one wins, and its file is seen whole."""
+    aside = _write_aside(path, value, 0o644)
+    with contextlib.suppress(FileExistsError):
+        os.link(aside, path)
+    aside.unlink()
+
+
+def _write_aside(path: Path, value: Any, mode: int) -> Path:
+    aside = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}")
+    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         json.dump(value, file, ensure_ascii=False, sort_keys=True)
         file.flush()
         os.fsync(file.fileno())
-    temporary.replace(path)
+    return aside
 
 
 def read_json(path: Path) -> Any:

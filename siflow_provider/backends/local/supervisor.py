@@ -35,6 +35,7 @@ def main(argv: list[str]) -> int:
     """Detach, publish the run, and own it until its end; returns in the first process only."""
     state, staging, name, lock = StateDir(Path(argv[0])), RunFolder(Path(argv[1])), argv[2], int(argv[3])
     os.set_inheritable(lock, False)
+    _forget_signals()
     reader, writer = os.pipe()
     if os.fork():
         os.close(writer)
@@ -55,6 +56,13 @@ def main(argv: list[str]) -> int:
     finally:
         sys.stderr.flush()
         os._exit(code)
+
+
+def _forget_signals() -> None:
+    """Take back what the starter blocked or ignores: a run must be ended by SIGTERM whoever submitted it."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGCHLD):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def _publish(state: StateDir, staging: RunFolder, name: str) -> int:

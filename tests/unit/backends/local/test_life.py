@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import signal
+import time
+from pathlib import Path
+
 from siflow_provider.backends.local.backend import LocalBackend
 from siflow_provider.core.status import Phase
-from tests.unit.backends.local.following import end_of, lines_of, running
+from tests.unit.backends.local.following import end_of, lines_of, processes_of, running, supervisor_of, until
 from tests.unit.backends.local.tasks import context, task
 
 
@@ -39,3 +45,46 @@ async def test_stop_ends_the_run_and_says_who_asked(backend: LocalBackend) -> No
     assert (status.phase, status.stopped_by) == (Phase.STOPPED, "ada")
     await backend.stop(ref, by="bob")
     assert (await backend.status(ref)).stopped_by == "ada"
+
+
+async def test_of_ranks_that_fail_together_the_first_is_named(backend: LocalBackend, state_dir: Path) -> None:
+    """The supervisor stands still while both fail, so that it finds both ended at once."""
+    command = (
+        'if [ "$RANK" = 1 ]; then read -r < "$GO"; echo "ValueError: the cause"; exit 1; fi; '
+        'read -r < "$GO.2"; echo "connection closed by peer"; exit 9'
+    )
+    first, second = state_dir / "go", state_dir / "go.2"
+    os.mkfifo(first)
+    os.mkfifo(second)
+    ref = await backend.submit(backend.render(task(command, workers=1, env={"GO": str(first)}), context()))
+    await running(backend, ref)
+    supervisor = supervisor_of(state_dir, ref)
+    supervisor.suspend()
+    logs = state_dir / "runs" / ref.name / "logs"
+    for fifo, name in ((first, "worker-0"), (second, "master-0")):
+        await asyncio.to_thread(fifo.write_text, "go\n")
+        await until(lambda log=logs / f"{name}.log": log.stat().st_size > 0)  # type: ignore[misc]
+    await until(lambda: processes_of(ref) == [])
+    supervisor.resume()
+    failure = (await end_of(backend, ref)).failure
+    assert failure is not None
+    assert (failure.replica, failure.exit_code, failure.last_lines) == ("worker-0", 1, ("ValueError: the cause",))
+
+
+async def test_of_two_who_stop_the_first_is_named(backend: LocalBackend) -> None:
+    ref = await backend.submit(backend.render(task("sleep 600"), context()))
+    await running(backend, ref)
+    await asyncio.gather(*(backend.stop(ref, by=f"user-{number}") for number in range(6)))
+    assert (await backend.status(ref)).stopped_by.startswith("user-")
+
+
+async def test_starter_that_ignores_sigterm_does_not_pass_that_on(backend: LocalBackend) -> None:
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        ref = await backend.submit(backend.render(task("sleep 600"), context()))
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    await running(backend, ref)
+    started = time.monotonic()
+    await backend.stop(ref, by="ada")
+    assert time.monotonic() - started < 5
