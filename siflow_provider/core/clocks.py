@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from siflow_provider.core.status import Failure, FailureClass, Phase, Status
+from siflow_provider.spec.duration import format_duration
 
 if TYPE_CHECKING:
     from siflow_provider.core.outcome import FollowPolicy
@@ -170,8 +171,5 @@ def duration_text(seconds: float) -> str:
         >>> duration_text(5400), duration_text(90), duration_text(0.5)
         ('1h30m', '1m30s', '0.5s')
     """
-    whole = int(seconds)
-    if whole != seconds or whole == 0:
-        return f"{seconds:g}s"
-    parts = ((whole // 3600, "h"), (whole % 3600 // 60, "m"), (whole % 60, "s"))
-    return "".join(f"{number}{unit}" for number, unit in parts if number)
+    text = format_duration(seconds)
+    return text if isinstance(text, str) else f"{text:g}s"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from siflow_provider.core.outcome import AlertRule, FollowPolicy
-from siflow_provider.spec.compute import OnDemand, Spot
+from siflow_provider.spec.compute import Idle, OnDemand, Spot
 from siflow_provider.spec.policy import FaultTolerance, QueuedTooLong
 
 if TYPE_CHECKING:
@@ -66,6 +66,6 @@ def _events(alert: Alert) -> dict[str, float]:
 
 def _fallback_after(task: ResolvedTask) -> float | None:
     compute = task.task.compute
-    if isinstance(compute, OnDemand | Spot) and len(task.flavors) > 1:
+    if isinstance(compute, OnDemand | Spot | Idle) and len(task.flavors) > 1:
         return compute.fallback_after
     return None

@@ -56,6 +56,8 @@ def test_alert_channels_become_connections_and_other_names_are_connections() -> 
 def test_a_task_moves_only_where_another_instance_is_listed() -> None:
     assert follow_policy(make_task(flavors=("a",))).fallback_after is None
     assert follow_policy(make_task(flavors=("a", "b"))).fallback_after == 600.0
+    idle = {"type": "idle", "stability": "high", "instances": [{"cpu": "1", "memory": "1Gi"}], "fallback_after": 60}
+    assert follow_policy(make_task(flavors=("a", "b"), compute=idle)).fallback_after == 60.0
 
 
 def test_a_policy_survives_the_database() -> None:
