@@ -21,10 +21,14 @@ QUICK = ("--conf", '{"epochs": 2, "trials": 1}')
 DEMO_SECONDS = 240
 
 
+def environment(home: Path) -> dict[str, str]:
+    return os.environ | {"DEMO_PYTHON": sys.executable, "DEMO_HOME": str(home)}
+
+
 @contextmanager
 def demo(home: Path, *arguments: str, **env: str) -> Iterator[subprocess.Popen[str]]:
     """Start scripts/demo in this very environment, and make sure that nothing of it is up after the block."""
-    settings = os.environ | {"DEMO_PYTHON": sys.executable, "DEMO_HOME": str(home)} | env
+    settings = environment(home) | env
     output = (home.parent / "output").open("a+", encoding="utf-8")
     argv = [str(ROOT / "scripts" / "demo"), *arguments]
     process = subprocess.Popen(argv, env=settings, stdout=output, stderr=output, text=True, start_new_session=True)
@@ -87,8 +91,16 @@ def test_kept_demo_stays_up_until_it_is_ended_by_name(tmp_path: Path) -> None:
         assert process.wait(DEMO_SECONDS) == 0, output_of(home)
         assert "stays up at http://127.0.0.1:" in output_of(home)
         assert any("scheduler" in line for line in processes_of(home))
-        with demo(tmp_path / "other" / "home", "--down") as other:
+        elsewhere = tmp_path / "elsewhere"
+        elsewhere.mkdir()
+        with demo(elsewhere / "home", "--down") as other:
             assert other.wait(60) == 0
+        assert "nothing is up" in output_of(elsewhere / "home")
+        again = subprocess.run(
+            [ROOT / "scripts" / "demo"], env=environment(home), capture_output=True, text=True, timeout=60, check=False
+        )
+        assert again.returncode == 1
+        assert "a demo is up already; `scripts/demo --down` ends it" in again.stderr
         assert any("scheduler" in line for line in processes_of(home))
     assert processes_of(home) == []
 
@@ -106,8 +118,22 @@ def test_demo_interrupted_while_training_leaves_no_process(tmp_path: Path, numbe
 
 
 @pytest.mark.timeout(400)
-def test_failed_training_is_shown_and_is_the_exit_code(tmp_path: Path) -> None:
+def test_failed_training_is_shown_with_its_traceback_and_is_the_exit_code(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    with demo(home, "--conf", '{"epochs": 1, "learning_rate": "fast"}') as process:
+    home.mkdir()
+    (home / "checkpoints").write_text("a file where the training wants a folder", encoding="utf-8")
+    with demo(home, *QUICK) as process:
+        assert process.wait(DEMO_SECONDS) == 1, output_of(home)
+    shown = output_of(home)
+    assert "NotADirectoryError" in shown
+    assert "train failed" in shown
+    assert "the DAG run ended as failed" in shown
+
+
+@pytest.mark.timeout(200)
+def test_wrong_parameter_is_refused_by_its_name(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    with demo(home, "--conf", '{"learning_rate": "fast"}') as process:
         assert process.wait(DEMO_SECONDS) == 1, output_of(home)
     assert "learning_rate" in output_of(home)
+    assert "Traceback" not in output_of(home)

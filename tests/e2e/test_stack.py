@@ -23,6 +23,7 @@ with DAG("{name}", schedule=None):
 """
 
 
+@pytest.mark.floor
 def test_task_runs_through_the_scheduler_and_its_log_can_be_read(stack: AirflowStack) -> None:
     stack.add_dag("says_hello", BASH_DAG.format(name="says_hello", command="echo hello && echo 42"))
     run = stack.trigger("says_hello")
