@@ -58,8 +58,8 @@ def _start_postgres(settings: StackSettings, keeper: Keeper, folder: Path) -> st
     options = {"listen_addresses": "127.0.0.1", "unix_socket_directories": "", "fsync": "off", "max_connections": "200"}
     argv = [str(programs / "postgres"), "-D", str(data), "-p", str(port)]
     argv += [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
-    log = settings.home / "components" / "postgres.log"
-    keeper.start("postgres", argv, clean_environment(), log=log, cwd=str(folder), stop_signal=signal.SIGINT, **owner)
+    log, place = settings.home / "components" / "postgres.log", {"cwd": str(folder), "remove": str(folder)}
+    keeper.start("postgres", argv, clean_environment(), log=log, stop_signal=signal.SIGINT, **owner, **place)
     subprocess.run(
         ["timeout", "30", "bash", "-c", f"until {programs}/pg_isready -q -h 127.0.0.1 -p {port}; do sleep 0.1; done"],
         check=True, env=clean_environment(),

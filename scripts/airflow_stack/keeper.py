@@ -69,7 +69,8 @@ class Keeper:
             argv: its command line.
             env: its whole environment.
             log: gets its output, appended.
-            where: `cwd`, `user` and `group` (numbers), `stop_signal` (not given: SIGTERM; given: also "end it last").
+            where: `cwd`, `user` and `group` (numbers), `stop_signal` (not given: SIGTERM; given: also "end it last"),
+                `remove` (a folder to delete when everything has ended).
 
         Raises:
             StackError: the command could not be started.

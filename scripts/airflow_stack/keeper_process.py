@@ -15,6 +15,7 @@ import fcntl
 import json
 import os
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -56,6 +57,7 @@ class KeeperProcess:
         self.folder = folder
         self.kept = False
         self.stopping = False
+        self.folders: list[str] = []
         self.started: dict[str, tuple[subprocess.Popen[bytes], int]] = {}
         self.ended: dict[int, int] = {}
         self.wakeup, self._wakeup_writer = socket.socketpair()
@@ -76,6 +78,8 @@ class KeeperProcess:
                 self._serve()
             finally:
                 self._end_all()
+                for path in self.folders:
+                    shutil.rmtree(path, ignore_errors=True)
         return 0
 
     def _listen_to_signals(self) -> None:
@@ -115,7 +119,7 @@ class KeeperProcess:
             os.write(1, json.dumps(answer or {}).encode() + b"\n")
 
     def do_start(self, name: str, argv: list[str], env: dict[str, str], **where: Any) -> dict[str, int]:
-        """Start a component in a session of its own; `where`: cwd, log, user, stop_signal."""
+        """Start a component in a session of its own; `where`: cwd, log, user, group, stop_signal, remove (a folder)."""
 
         def die_with_parent() -> None:
             _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
@@ -127,6 +131,7 @@ class KeeperProcess:
                 start_new_session=True, preexec_fn=die_with_parent,  # noqa: PLW1509
                 user=where.get("user"), group=where.get("group"), extra_groups=[] if where.get("user") else None,
             )  # fmt: skip
+        self.folders += [where["remove"]] if where.get("remove") else []
         self.started[name] = (process, where.get("stop_signal", signal.SIGTERM))
         return {"pid": process.pid}
 

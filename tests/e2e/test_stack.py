@@ -105,6 +105,7 @@ from pathlib import Path
 from scripts.airflow_stack.keeper import Keeper
 
 home = Path(sys.argv[1])
+(home / "temporary" / "data").mkdir(parents=True)
 programs = {{
     "plain": ["sleep", "1001"],
     "detaches": ["bash", "-c", "setsid setsid sleep 1002 & sleep 1003"],
@@ -112,7 +113,7 @@ programs = {{
 }}
 with Keeper(home) as keeper:
     for name, argv in programs.items():
-        keeper.start(name, argv, {{"PATH": "/usr/bin:/bin"}}, log=home / "log")
+        keeper.start(name, argv, {{"PATH": "/usr/bin:/bin"}}, log=home / "log", remove=str(home / "temporary"))
     while len(keeper.processes()) < 6:
         time.sleep(0.05)
     print(keeper.pid, *[one.pid for one in keeper.processes()], flush=True)
@@ -132,6 +133,7 @@ def test_however_the_starter_is_killed_no_process_is_left(tmp_path: Path, number
         starter.wait(60)
     assert len(pids) >= 6
     assert_gone(pids)
+    assert not (tmp_path / "temporary").exists()
 
 
 def test_exception_in_the_starter_leaves_no_process(tmp_path: Path) -> None:
