@@ -49,6 +49,7 @@ async def test_a_run_succeeds_with_its_logs_and_its_result(world: World, backend
     assert ended.outcome.results == {"acc": 0.9, "rank": 0}
     assert texts(told.lines, "master-0")[0] == "hello from 0"
     assert told.cursor == ended.outcome.cursor
+    assert told.warnings == backend.warnings(task)  # nothing frightens where nothing is wrong
     summary = ended.summary()
     assert (summary["name"], summary["phase"], summary["attempts"]) == (refs[0].name, "succeeded", 1)
     assert summary["running_seconds"] > 0
@@ -160,19 +161,22 @@ async def test_a_crash_before_the_second_attempt_makes_it_now(world: World, back
     assert len(await backend.runs()) == 2
 
 
-async def test_a_follower_that_starts_anew_shows_each_line_once(world: World, backend: TrainingBackend) -> None:
-    told = Told()
-    ref = await start(backend, world.task("for n in $(seq 60); do echo $n; sleep 0.05; done"))
-    first = asyncio.create_task(follow(backend, ref, FollowPolicy(), told))
-    await told.seen.wait()
-    await asyncio.sleep(0.7)
-    first.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await first
+async def test_followers_that_start_anew_show_each_line_of_each_replica_once(
+    world: World, backend: TrainingBackend
+) -> None:
+    told, policy = Told(), FollowPolicy(logs="all")
+    command = 'for n in $(seq 300); do echo "$RANK:$n"; sleep 0.01; done'
+    ref = await start(backend, world.task(command, workers=2))
+    for _ in range(4):
+        following = asyncio.create_task(follow(backend, ref, policy, told, cursor=told.cursor))
+        await asyncio.wait({following}, timeout=0.8)
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
     async with world.backend() as later:
-        outcome = await follow(later, ref, FollowPolicy(), told, cursor=told.cursor)
+        outcome = await follow(later, ref, policy, told, cursor=told.cursor)
     assert outcome.kind is OutcomeKind.SUCCEEDED
-    assert texts(told.lines, "master-0") == [str(number) for number in range(1, 61)]
+    for rank, replica in enumerate(("master-0", "worker-0", "worker-1")):
+        assert texts(told.lines, replica) == [f"{rank}:{number}" for number in range(1, 301)]
 
 
 async def test_a_start_that_never_comes_ends_with_its_own_reason(world: World, backend: TrainingBackend) -> None:

@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
 from siflow_provider.core.launch import launch
-from siflow_provider.core.protocol import TrainingBackend
-from siflow_provider.core.status import Phase
-from siflow_provider.errors import NameTaken
+from siflow_provider.core.protocol import Manifest, TrainingBackend
+from siflow_provider.core.status import JobRef, Phase
+from siflow_provider.errors import BackendUnavailable, NameTaken
 from tests.contract.life import Told, context, end, mine, read, start, texts, until_phase
 from tests.contract.world import World
 
@@ -126,3 +127,38 @@ async def test_a_new_launch_is_no_adoption(world: World, backend: TrainingBacken
     launched = await launch(backend, world.task(SLEEP), context(mine()), quota="require", reporter=told)
     assert not launched.adopted
     assert [note for note in told.notes if launched.ref.name in note]
+
+
+class LosesAnswers:
+    """A backend whose first answers to a submission are lost on their way, the work being done."""
+
+    def __init__(self, backend: TrainingBackend, losses: int) -> None:
+        self._backend = backend
+        self._losses = losses
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._backend, name)
+
+    async def submit(self, manifest: Manifest) -> JobRef:
+        ref = await self._backend.submit(manifest)
+        if self._losses:
+            self._losses -= 1
+            raise BackendUnavailable("the connection was lost before the answer came.")
+        return ref
+
+
+async def test_a_submission_whose_answer_is_lost_is_still_one_run(world: World, backend: TrainingBackend) -> None:
+    losing, told = cast("TrainingBackend", LosesAnswers(backend, 2)), Told()
+    launched = await launch(losing, world.task(SLEEP), context(mine()), quota="require", reporter=told)
+    assert [status.ref for status in await backend.runs()] == [launched.ref]
+    assert len([warning for warning in told.warnings if "trying again" in warning]) == 1
+
+
+async def test_a_process_that_died_before_the_answer_came_finds_its_run(world: World, backend: TrainingBackend) -> None:
+    identity = mine()
+    with pytest.raises(BackendUnavailable):
+        await LosesAnswers(backend, 1).submit(backend.render(world.task(SLEEP), context(identity)))
+    async with world.backend() as later:
+        launched = await launch(later, world.task(SLEEP), context(identity), quota="require", reporter=Told())
+    assert launched.adopted
+    assert [status.ref for status in await backend.runs()] == [launched.ref]
