@@ -157,7 +157,7 @@ class Attempt:
         """Write the state that the work ended with; without `keep` after all processes are gone."""
         if not keep:
             runner.stop(GRACE_SECONDS)
-            self._processes.end_all(GRACE_SECONDS)
+            self._end_processes()
             self._observe(runner.poll())
             self._ledger.leave(self._submission.ref.name)
         note = report_results(self._folder, self._submission)
@@ -175,6 +175,10 @@ class Attempt:
     def _ending_asked(self) -> bool:
         return self._told_to_end or self._folder.stop.exists()
 
+    def _end_processes(self) -> None:
+        for survivor in self._processes.end_all(GRACE_SECONDS):
+            self._event(f"{survivor} could not be ended: it is another user's, or hangs in the kernel", warning=True)
+
     def _fail(self, error: Exception) -> None:
         """End a run that could not be started or followed, with what we know."""
         if self._state.phase.terminal:
@@ -183,14 +187,14 @@ class Attempt:
         message = error.message if isinstance(error, SiflowError) else f"{type(error).__name__}: {error}"
         category = FailureClass.DATA_PATH if isinstance(error, _CannotPrepare) else FailureClass.PLATFORM
         failure = Failure(category=category, summary=message, hint=hint)
-        self._processes.end_all(GRACE_SECONDS)
+        self._end_processes()
         self._save(phase=Phase.FAILED, reason=message, failure=failure, ended_at=datetime.now(UTC), queue=None)
 
     def _finish(self, runner: Runner | None) -> None:
         """See that nothing runs and that the state is a last one, whichever way we came here."""
         if runner is not None:
             runner.stop(GRACE_SECONDS)
-        self._processes.end_all(GRACE_SECONDS)
+        self._end_processes()
         if runner is not None:
             self._observe(runner.poll())
         self._ledger.leave(self._submission.ref.name)

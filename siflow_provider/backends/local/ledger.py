@@ -139,8 +139,9 @@ class Ledger:
                 entries.append(entry)
                 continue
             if entry is not None:
-                # its share is free only when nothing of it runs any more
-                kill_marked(entry.uid)
+                if kill_marked(entry.uid):
+                    entries.append(entry)  # its share is free only when nothing of it runs any more
+                    continue
                 self._state.run(entry.name).hidden.unlink(missing_ok=True)
             path.unlink(missing_ok=True)
         entries.sort(key=lambda entry: entry.turn)

@@ -13,7 +13,7 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import psutil
@@ -25,6 +25,7 @@ __all__ = ["MARKER_ENV", "Processes", "exit_code", "kill_marked", "kill_tree"]
 MARKER_ENV = "SIFLOW_RUN_UID"
 """In the environment of every process of a run: finds those that nobody's child is any more."""
 _PROMPT_SECONDS = 0.05
+_PATIENCE_SECONDS = 60.0
 
 
 def exit_code(returncode: int) -> int:
@@ -80,10 +81,11 @@ class Processes:
             process.wait()
         self.reap_orphans()
 
-    def end_all(self, grace_seconds: float) -> None:
-        """End every descendant of this process; returns when none is alive.
+    def end_all(self, grace_seconds: float) -> tuple[str, ...]:
+        """End every descendant of this process, and return those that even SIGKILL could not end within a minute.
 
-        Each gets SIGTERM and `grace_seconds`, then whatever is left gets SIGKILL until nothing is left.
+        Each gets SIGTERM and `grace_seconds`, then whatever is left gets SIGKILL until nothing is left. What stays is
+        another user's (`sudo`) or hangs in the kernel (a dead network disk, a driver).
         """
         for process in self._own.values():
             if process.poll() is None:
@@ -96,9 +98,7 @@ class Processes:
         while (alive := self._alive()) and time.monotonic() < deadline:
             _wait([alive[0].pid], min(_PROMPT_SECONDS * 4, deadline - time.monotonic()))
             self.reap_orphans()
-        while alive := self._alive():
-            kill_tree(alive)
-            self.reap_orphans()
+        return _kill_until_gone(self._alive, self.reap_orphans)
 
     def _alive(self) -> list[psutil.Process]:
         for process in self._own.values():
@@ -110,17 +110,31 @@ def kill_tree(members: Iterable[psutil.Process]) -> None:
     """Send SIGKILL to each that still is the process it was, and wait a moment for them to go."""
     pids = []
     for member in members:
-        with contextlib.suppress(psutil.NoSuchProcess):
+        with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
             member.kill()
-            pids.append(member.pid)
+        pids.append(member.pid)
     for pid in pids:
         _wait([pid], 1.0)
 
 
-def kill_marked(uid: str) -> None:
-    """Kill every process whose environment says that it belongs to run `uid`: what outlived its whole supervision."""
-    while marked := [process for process in psutil.process_iter() if _is_marked(process, uid)]:
-        kill_tree(marked)
+def kill_marked(uid: str) -> tuple[str, ...]:
+    """Kill every process whose environment says that it belongs to run `uid`: what outlived its whole supervision.
+
+    Returns those that are still there after a minute.
+    """
+    return _kill_until_gone(lambda: [process for process in psutil.process_iter() if _is_marked(process, uid)])
+
+
+def _kill_until_gone(
+    look: Callable[[], list[psutil.Process]], afterwards: Callable[[], None] = lambda: None
+) -> tuple[str, ...]:
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while alive := look():
+        if time.monotonic() > deadline:
+            return tuple(f"process {member.pid}" for member in alive)
+        kill_tree(alive)
+        afterwards()
+    return ()
 
 
 def _is_marked(process: psutil.Process, uid: str) -> bool:
@@ -163,6 +177,8 @@ def _wait(pids: Sequence[int], timeout: float) -> None:
         except ProcessLookupError:
             continue
         try:
-            select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))
+            watcher = select.poll()
+            watcher.register(descriptor, select.POLLIN)
+            watcher.poll(max(0.0, deadline - time.monotonic()) * 1000)
         finally:
             os.close(descriptor)

@@ -130,9 +130,15 @@ def read_state(folder: RunFolder) -> RunState | None:
     state = _parse(RunState, read_json(folder.state))
     if state is None or state.phase.terminal or alive:
         return state
-    if state.boot_id != boot_id():
-        return lost(state, "the machine was started anew while the run was on it")
-    return lost(state, "the run's supervisor was killed")
+    rebooted = state.boot_id != boot_id()
+    why = "the machine was started anew while the run was on it" if rebooted else "the run's supervisor was killed"
+    return lost(state, why).model_copy(update={"ended_at": _last_sign(folder)})
+
+
+def _last_sign(folder: RunFolder) -> datetime:
+    """Return when the run was last heard of: nobody saw its end, and its cost must not grow for ever."""
+    files = [folder.state, *folder.logs.glob("*.log")]
+    return datetime.fromtimestamp(max(file.stat().st_mtime for file in files if file.exists()), UTC)
 
 
 def lost(state: RunState, why: str) -> RunState:

@@ -27,7 +27,8 @@ class Launch:
     Attributes:
         name: the job's full name.
         uid: the run's own id on this machine.
-        document: the rendered document (`render.render_document`): command, replicas, `ray`, ...
+        document: the rendered document: command, replicas, `ray`, ... Each of its `replicas` also has its size in
+            numbers (`cores`, `memory` in bytes, `gpus`), and `machine_gpus` counts the GPUs of the machine.
         folder: the run's folder; a runner may keep files of its own in `folder / "work"`.
         directory: where the job's processes start (their working directory).
         env: the whole environment of a replica, hidden values included, but for what differs between replicas.

@@ -1,6 +1,7 @@
-"""What of a task this machine can't do, and what it does only in part. Every field of the form is in one of three
-groups: honoured, told as a warning, or refused here with its reason.
-"""  # noqa: D205
+"""What of a task this machine can't do, and what it does only in part.
+
+Every field of the form is in one of three groups: honoured, told as a warning, or refused here with its reason.
+"""
 
 from __future__ import annotations
 

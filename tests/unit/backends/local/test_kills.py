@@ -104,9 +104,12 @@ async def test_stop_finds_what_outlived_a_wholly_killed_supervision(backend: Loc
     supervisor.kill()
     guard.kill()
     assert (await end_of(backend, ref)).phase is Phase.LOST
+    ended_at = (await backend.status(ref)).ended_at
+    assert ended_at is not None
     await backend.stop(ref, by="ada")
     assert processes_of(ref) == []
-    assert (await backend.status(ref)).phase is Phase.LOST
+    status = await backend.status(ref)
+    assert (status.phase, status.ended_at) == (Phase.LOST, ended_at)
 
 
 async def test_rank_that_ignores_sigterm_is_killed_after_the_grace(backend: LocalBackend) -> None:
@@ -149,3 +152,5 @@ async def test_run_of_an_earlier_boot_is_lost(backend: LocalBackend, state_dir: 
     status = await backend.status(ref)
     assert status.phase is Phase.LOST
     assert "started anew" in status.reason
+    assert status.ended_at is not None
+    assert status == await backend.status(ref)
