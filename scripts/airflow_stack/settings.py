@@ -100,7 +100,6 @@ class StackSettings:
             "DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "600",
             "LOGGING__WORKER_LOG_SERVER_PORT": str(find_free_port()),
             "LOGGING__TRIGGER_LOG_SERVER_PORT": str(find_free_port()),
-            "SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.5",
             "USAGE_DATA_COLLECTION__ENABLED": "False",
         }
         env = clean_environment()
