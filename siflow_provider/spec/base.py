@@ -21,7 +21,7 @@ from pydantic import (
 if TYPE_CHECKING:
     from siflow_provider.errors import Problem
 
-__all__ = ["Form", "Mode", "Template", "Unknown", "is_template", "is_unknown", "left_over", "passed"]
+__all__ = ["Form", "Mode", "Template", "Unknown", "is_template", "is_unknown", "left_over", "passed", "plain_text"]
 
 _LEFT_OVER = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
 
@@ -76,6 +76,11 @@ class Mode:
     warnings: list[Problem] = field(default_factory=list)
 
 
+def plain_text(value: str) -> str:
+    """Return the text of any kind of str: that of an enum's member is its value and not its name."""
+    return value if type(value) is str else str.__str__(value)
+
+
 def passed(value: Any, info: ValidationInfo) -> tuple[bool, Any]:
     """Return whether `value` is to be kept unchecked, and the value in the shape that validators expect.
 
@@ -84,6 +89,7 @@ def passed(value: Any, info: ValidationInfo) -> tuple[bool, Any]:
     """
     mode: Mode = info.context if isinstance(info.context, Mode) else _DIRECT
     if isinstance(value, str):
+        value = plain_text(value)
         if mode.templates:
             return (True, Template(value)) if is_template(value) else (False, value)
         if not mode.rendered and left_over(value):

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Tag
 
-from siflow_provider.spec.base import ITEM, Form, is_unknown
+from siflow_provider.spec.base import ITEM, Form, is_unknown, plain_text
 from siflow_provider.spec.containers import NAME_OR_MAPPING, STRUCTURE
 from siflow_provider.spec.scalars import Count, Filled, Flag, Positive, PositiveSeconds, Quantity, choice
 from siflow_provider.spec.wording import kind_of, none_of
@@ -145,7 +145,7 @@ class Undecided(_Compute):
 
 def _compute_tag(value: Any) -> str:
     kind = value.get("type") if isinstance(value, Mapping) else getattr(value, "type", None)
-    return f"\0{kind}" if isinstance(kind, str) and kind in COMPUTE_TYPES else "\0undecided"
+    return f"\0{plain_text(kind)}" if isinstance(kind, str) and kind in COMPUTE_TYPES else "\0undecided"
 
 
 def _compute_shape(value: Any) -> Any:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import yaml
 from pydantic import BeforeValidator
 
 from siflow_provider.spec.base import Form
+from siflow_provider.spec.wording import kind_of
+from siflow_provider.spec.wrongs import Wrong
 
 __all__ = ["NAME_OR_MAPPING", "STRUCTURE", "structured"]
 
@@ -26,6 +28,8 @@ def structured(value: Any) -> Any:
         return dict(value)
     if isinstance(value, Mapping):
         return value if isinstance(value, dict) else dict(value)
+    if isinstance(value, set | frozenset | Iterator):
+        raise Wrong(f"must be a list or a mapping, not {kind_of(value)}, whose order or content does not last")
     if isinstance(value, str) and value.strip()[:1] in {"[", "{"} and len(value) < _LONGEST:
         return _spelled(value.strip())
     return value

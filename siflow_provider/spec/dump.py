@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -24,6 +25,7 @@ _SECONDS = (
     "idle_timeout",
     "fallback_after",
 )
+_NUMBER_ELSEWHERE = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|0o[0-7]+", re.ASCII)
 _FIRST = ("kind", "type")
 
 
@@ -101,6 +103,8 @@ def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
         style = '"'  # tabs, and what YAML takes for line ends (U+0085, U+2028), survive only when escaped
     elif len(lines) > 1 and all(line == line.rstrip() for line in lines) and not value.startswith((" ", "\n")):
         style = "|"
+    elif _NUMBER_ELSEWHERE.fullmatch(value):
+        style = "'"  # 1e-4 is text to PyYAML and a number to readers of YAML 1.2
     else:
         style = None
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import date
-from decimal import Decimal
+from numbers import Number
 from typing import Any
 
 from pydantic import ValidationInfo
 
 from siflow_provider.errors import Problem
-from siflow_provider.spec.base import Mode, Template, is_template, is_unknown, left_over
+from siflow_provider.spec.base import Mode, Template, is_template, is_unknown, left_over, plain_text
 from siflow_provider.spec.hidden import Hidden
 from siflow_provider.spec.wording import kind_of, suggest, unfit
 from siflow_provider.spec.wrongs import Wrong, Wrongs
@@ -64,7 +64,7 @@ def env_text(value: Any) -> str:
     """
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, int | float | Decimal):
+    if isinstance(value, Number):
         try:
             return str(value)
         except ValueError:
@@ -72,7 +72,7 @@ def env_text(value: Any) -> str:
     if isinstance(value, str):
         if unfit(value):
             raise Wrong("the text holds a NUL or half a character, which no environment can hold")
-        return str(value)
+        return plain_text(value)
     if value is None:
         raise Wrong('null is no value; leave the name out, or write "" for an empty one')
     if isinstance(value, date):
@@ -149,6 +149,7 @@ def _value(value: Any, mode: Mode) -> Any:
     if isinstance(value, Hidden):
         return value
     if isinstance(value, str):
+        value = plain_text(value)
         if mode.templates and is_template(value):
             return Template(value)
         if not mode.templates and not mode.rendered and left_over(value):

@@ -7,6 +7,7 @@ ValueError with the whole sentence for the user; `siflow_provider.spec.problems`
 from __future__ import annotations
 
 import re
+from numbers import Integral
 from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, PlainValidator, WithJsonSchema
@@ -40,11 +41,12 @@ def whole(value: Any) -> int:
     """Return a whole number: an int, or the text of one. 1.5, 2.0 and true are none."""
     if isinstance(value, str) and _DIGITS.fullmatch(value.strip()):
         value = int(value)
-    if not isinstance(value, int) or isinstance(value, bool):
+    if not isinstance(value, Integral) or isinstance(value, bool):
         raise Wrong(f"{quote(value)} is not a whole number")
-    if abs(value) > _LARGEST:
-        raise Wrong(f"{quote(value)} is too large; at most {_LARGEST}")
-    return value
+    number = int(value)
+    if abs(number) > _LARGEST:
+        raise Wrong(f"{quote(number)} is too large; at most {_LARGEST}")
+    return number
 
 
 def flag(value: Any) -> bool:
