@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from siflow_provider.triggers.shown import fresh_logs
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
     from siflow_provider.core.protocol import Backend
@@ -25,7 +25,7 @@ __all__ = ["LogDrain", "PacedBackend"]
 
 WINDOW = 400
 """Lines that may be on their way: what fits the socket many times over."""
-_SILENCE_SECONDS = 10.0
+SILENCE_SECONDS = 20.0
 _PAUSE_SECONDS = 0.05
 
 
@@ -42,6 +42,7 @@ class LogDrain:
         self._offset = 0
         self._lines = 0
         self._tail = b""
+        self._stuck = False
 
     async def find(self) -> None:
         """Look for the file; to be called once the first line was written."""
@@ -58,18 +59,24 @@ class LogDrain:
         return await self._until(lambda: last.encode() in self._tail)
 
     async def until_room(self, written: int) -> bool:
-        """Wait until no more than `WINDOW` of the lines `written` so far are still on their way."""
-        return await self._until(lambda: self._lines >= written - WINDOW)
+        """Wait until no more than `WINDOW` of the lines `written` so far are still on their way; False as above.
 
-    async def _until(self, reached: Any) -> bool:
+        Has it waited in vain once, it does not again before the file has grown: the run is not held up for ever.
+        """
+        if self._stuck and not await asyncio.to_thread(self._read):
+            return False
+        there = await self._until(lambda: self._lines >= written - WINDOW)
+        self._stuck = not there
+        return there
+
+    async def _until(self, reached: Callable[[], bool]) -> bool:
         grown_at = time.monotonic()
         while self._path is not None:
             if await asyncio.to_thread(self._read):
                 grown_at = time.monotonic()
             if reached():
                 return True
-            if time.monotonic() - grown_at > _SILENCE_SECONDS:
-                self._path = None  # whatever holds it up, the run is not held up a second time
+            if time.monotonic() - grown_at > SILENCE_SECONDS:
                 return False
             await asyncio.sleep(_PAUSE_SECONDS)
         return False
@@ -82,6 +89,7 @@ class LogDrain:
                 file.seek(self._offset)
                 new = file.read()
         except OSError:
+            self._path = None
             return False
         self._offset += len(new)
         self._lines += new.count(b"\n")
@@ -98,7 +106,7 @@ class PacedBackend:
         written: says how many lines were written so far.
     """
 
-    def __init__(self, backend: Backend, drain: LogDrain, written: Any) -> None:
+    def __init__(self, backend: Backend, drain: LogDrain, written: Callable[[], int]) -> None:
         self._backend, self._drain, self._written = backend, drain, written
 
     def __getattr__(self, name: str) -> Any:

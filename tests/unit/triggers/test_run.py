@@ -22,7 +22,6 @@ from siflow_provider.core.status import JobRef, Phase
 from siflow_provider.spec import PyTorchJob
 from siflow_provider.spec.resolve import resolve
 from siflow_provider.triggers import killed
-from siflow_provider.triggers.drain import WINDOW, LogDrain
 from siflow_provider.triggers.killed import killed_by
 from siflow_provider.triggers.run import Carried, RunEvent, RunTrigger, RunTriggerData, settling_moment
 from siflow_provider.triggers.veil import Veil
@@ -252,27 +251,6 @@ async def test_trigger_waits_for_its_last_line_to_be_written(airflow: Airflow, b
     with log.open("a") as file:
         file.write(json.dumps({"event": f"followed {ref.name}: succeeded"}) + "\n")
     assert (await asyncio.wait_for(event, 5)).outcome is not None
-
-
-async def test_flood_of_lines_is_held_back_until_airflow_has_written_them(airflow: Airflow, tmp_path: Path) -> None:
-    folder = tmp_path / "logs" / "dag_id=d" / "run_id=r" / "task_id=t"
-    folder.mkdir(parents=True)
-    log = folder / "attempt=1.log.trigger.9.log"
-    log.touch()
-    drain = LogDrain(INSTANCE)
-    await drain.find()
-    waiting = asyncio.create_task(drain.until_room(WINDOW + 10))
-    with pytest.raises(TimeoutError):
-        await asyncio.wait_for(asyncio.shield(waiting), 0.3)
-    log.write_text("line\n" * 10)
-    assert await asyncio.wait_for(waiting, 5)
-
-
-async def test_nothing_is_waited_for_where_the_log_is_out_of_sight() -> None:
-    drain = LogDrain(None)
-    await drain.find()
-    assert not await drain.until_written("anything")
-    assert not await drain.until_room(10**9)
 
 
 async def test_trigger_of_a_cleared_try_does_not_wake_the_next_one(
