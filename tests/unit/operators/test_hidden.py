@@ -16,7 +16,11 @@ from siflow_provider.spec import PyTorchJob
 from siflow_provider.spec.hidden import Hidden
 
 # Airflow before 3.3 has one class for both ways
-SERIALIZATION: Any = getattr(serialized_objects, "DagSerialization", None) or serialized_objects.SerializedDAG
+SERIALIZATION: Any = next(
+    getattr(serialized_objects, name)
+    for name in ("DagSerialization", "SerializedDAG")
+    if hasattr(getattr(serialized_objects, name, None), "to_dict")
+)
 COMPUTE: Any = {"type": "on_demand", "instances": [{"cpu": 1, "memory": "1Gi"}]}
 JOB: Any = {"image": "registry.example/train:1", "command": "python train.py", "compute": COMPUTE}
 ENV: Any = {"TOKEN": {"value": "canary-7391", "hidden": True}, "LR": 1}
