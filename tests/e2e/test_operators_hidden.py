@@ -13,19 +13,24 @@ if TYPE_CHECKING:
     from scripts.airflow_stack import AirflowStack
 
 CANARY = "canary-9f41c7"
-BODY = f"""
-HIDDEN = {{"TOKEN": {{"value": "{CANARY}", "hidden": True}}}}
+BODY = """
+from pathlib import Path
+
+# read from a file: Airflow stores the text of every DAG file
+HIDDEN = {"TOKEN": {"value": Path("TOKEN_FILE").read_text(), "hidden": True}}
 SHOW = "echo token is $TOKEN; echo length $(printf %s $TOKEN | wc -c); sleep 8; echo again $TOKEN >&2; exit 1"
 
 PyTorchJobOperator(task_id="deferred", command=SHOW, env=HIDDEN, **JOB)
 PyTorchJobOperator(task_id="waits", command=SHOW, env=HIDDEN, deferrable=False, **JOB)
 PyTorchJobOperator.partial(task_id="mapped", command=SHOW, **JOB).expand(env=[HIDDEN])
-PyTorchJobOperator(task_id="from_spec", spec={{"env": HIDDEN, "command": SHOW, **JOB}})
+PyTorchJobOperator(task_id="from_spec", spec={"env": HIDDEN, "command": SHOW, **JOB})
 """
 
 
 def test_hidden_value_that_the_training_prints_is_found_nowhere(stack: AirflowStack) -> None:
-    add_training_dag(stack, "op_hidden", BODY)
+    token = stack.settings.home / "token"
+    token.write_text(CANARY)
+    add_training_dag(stack, "op_hidden", BODY.replace("TOKEN_FILE", str(token)))
     run = stack.trigger("op_hidden")
     run.ti("deferred").wait_log("[master-0] length 13")
     assert CANARY not in stack.db_dump()  # triggers, next_kwargs, rendered fields, the serialized DAG
