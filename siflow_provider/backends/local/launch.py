@@ -6,6 +6,7 @@ kernel does once and for one of several starters. A starter that is killed befor
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -65,7 +66,9 @@ def launch(state: StateDir, manifest: Manifest) -> JobRef:
     """
     identity = manifest.context.identity
     labels = identity.labels()
-    if (existing := find_ref(state, labels, manifest.name)) is not None:
+    link = state.by_run(identity.task_uuid) / str(identity.attempt)
+    # by its labels first: another name_prefix makes another name, and no second run
+    if (existing := _linked(link, labels) or find_ref(state, labels, manifest.name)) is not None:
         return existing
     state.sweep()
     ref = _new_ref(manifest)
@@ -74,7 +77,6 @@ def launch(state: StateDir, manifest: Manifest) -> JobRef:
     lock = take(folder.lock)
     try:
         _write(folder, manifest, ref, labels)
-        link = state.by_run(ref.task_uuid) / str(ref.attempt)
         _link(link, manifest.name)
         code = _start_supervisor(state, folder, manifest.name, lock)
     finally:
@@ -137,12 +139,20 @@ def _directory() -> Path:
         return Path.home()
 
 
+def _linked(link: Path, labels: dict[str, str]) -> JobRef | None:
+    there = read_submission(RunFolder(link))
+    return there.ref if there is not None and there.labels == labels else None
+
+
 def _link(link: Path, name: str) -> None:
+    """Make `link` lead to the run called `name`; what it led to before is gone."""
+    target = Path("..") / ".." / "runs" / name
     link.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        link.symlink_to(Path("..") / ".." / "runs" / name)
-    except FileExistsError:
+    if link.is_symlink() and link.readlink() == target:
         return
+    link.unlink(missing_ok=True)
+    with contextlib.suppress(FileExistsError):
+        link.symlink_to(target)
 
 
 def _start_supervisor(state: StateDir, folder: RunFolder, name: str, lock: int) -> int:

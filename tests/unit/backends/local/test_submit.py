@@ -47,6 +47,16 @@ async def test_run_is_found_by_its_identity_and_its_newest_attempt(backend: Loca
     assert await backend.find_latest(IDENTITY) == first
 
 
+async def test_same_identity_under_another_prefix_is_the_same_run(backend: LocalBackend, state_dir: Path) -> None:
+    first = await backend.submit(backend.render(task("true", name_prefix="one"), context(IDENTITY)))
+    assert await backend.submit(backend.render(task("true", name_prefix="two"), context(IDENTITY))) == first
+    await end_of(backend, first)
+    (state_dir / "runs" / first.name).rename(state_dir / "vanished")
+    second = await backend.submit(backend.render(task("true", name_prefix="two"), context(IDENTITY)))
+    assert second.name.startswith("two-")
+    assert await backend.find(IDENTITY) == second
+
+
 async def test_name_of_somebody_else_is_refused(backend: LocalBackend, state_dir: Path) -> None:
     manifest = backend.render(task("true"), context(IDENTITY))
     ref = await backend.submit(manifest)
