@@ -10,6 +10,7 @@ import yaml
 from pydantic import BeforeValidator
 
 from siflow_provider.spec.base import Form
+from siflow_provider.spec.document import MISFITS
 from siflow_provider.spec.wording import kind_of
 from siflow_provider.spec.wrongs import Wrong
 
@@ -42,7 +43,7 @@ def _spelled(text: str) -> Any:
         pass_on = text
     try:
         return yaml.safe_load(pass_on)
-    except (yaml.YAMLError, ValueError, OverflowError, RecursionError):
+    except (yaml.YAMLError, *MISFITS, RecursionError):
         return text
 
 

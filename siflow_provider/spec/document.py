@@ -17,11 +17,13 @@ import yaml
 
 from siflow_provider.errors import Problem, SpecError
 
-__all__ = ["Document", "is_file_name", "read_document", "read_text"]
+__all__ = ["MISFITS", "Document", "is_file_name", "read_document", "read_text"]
 
 _HALVES = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
 MAX_BYTES = 5 * 2**20
 MAX_NODES = 100_000
+MISFITS = (ValueError, OverflowError, LookupError, TypeError, AttributeError)
+"""What PyYAML's constructors raise for a scalar that is not what its look or its tag says."""
 _BASE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -119,7 +121,7 @@ def _read(text: str, *, name: str, what: str) -> Document:
         problems = [_yaml_problem(error)]
     except RecursionError:
         problems = [Problem("", "the YAML is nested too deeply")]
-    except (ValueError, OverflowError):
+    except MISFITS:
         problems = [_misfit(text)]
     raise SpecError(problems, source=_called(name, what)) from None
 
@@ -158,7 +160,7 @@ class _Picky(_BASE):  # type: ignore[misc] # the C loader has no types
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:
             return super().construct_object(node, deep=deep)
-        except (ValueError, OverflowError):
+        except MISFITS:
             said = "a value that looks like a date or number and is none; put it in quotes"
             raise yaml.constructor.ConstructorError(None, None, said, node.start_mark) from None
 
@@ -169,7 +171,7 @@ def _misfit(text: str) -> Problem:
         loader.get_single_data()
     except yaml.YAMLError as error:
         return _yaml_problem(error)
-    except (ValueError, OverflowError):
+    except MISFITS:
         return Problem("", "not valid YAML: a value that looks like a date or number and is none; put it in quotes")
     finally:
         loader.dispose()

@@ -13,7 +13,7 @@ from pydantic import ValidationInfo
 from siflow_provider.errors import Problem
 from siflow_provider.spec.base import Mode, Template, is_template, is_unknown, left_over, plain_text
 from siflow_provider.spec.hidden import Hidden
-from siflow_provider.spec.wording import kind_of, suggest, unfit
+from siflow_provider.spec.wording import kind_of, nearest, unfit
 from siflow_provider.spec.wrongs import Wrong, Wrongs
 
 __all__ = ["ENV_SCHEMA", "conceal", "env_text", "parse_env"]
@@ -119,8 +119,7 @@ def _entry(entry: Any, mode: Mode, path: str) -> str | Hidden:
         return given
     unknown = [key for key in entry if key not in {"value", "hidden"}]
     if unknown:
-        names = ((key, suggest(key, ("value", "hidden"))) for key in unknown)
-        raise Wrongs([(f".{key}", f"unknown key; {hint}") for key, hint in names])
+        raise Wrongs([_unknown_key(key) for key in unknown])
     if "value" not in entry:
         raise Wrongs([(".value", "is required beside `hidden`")])
     hidden = entry.get("hidden", False)
@@ -132,6 +131,14 @@ def _entry(entry: Any, mode: Mode, path: str) -> str | Hidden:
         return _hidden(entry["value"], mode, path)
     plain: str | Hidden = _value(entry["value"], mode)
     return plain
+
+
+def _unknown_key(key: Any) -> tuple[str, str]:
+    """Return path and message; a key that is not nearly a right one is not shown: `{value:secret}` is one key."""
+    found = nearest(key, ("value", "hidden"))
+    if found is not None and ":" not in key:
+        return f".{key}", f"unknown key; did you mean {found!r}?"
+    return "", "has a key beside `value` and `hidden`, the only two; is a blank missing after a colon?"
 
 
 def _hidden(value: Any, mode: Mode, path: str) -> Hidden:

@@ -13,6 +13,7 @@ import yaml
 from pydantic import ValidationInfo
 
 from siflow_provider.spec.base import Mode, is_unknown
+from siflow_provider.spec.document import MISFITS
 from siflow_provider.spec.plain_data import plain_faults
 from siflow_provider.spec.wording import kind_of, suggest
 from siflow_provider.spec.wrongs import Wrong, Wrongs
@@ -61,7 +62,7 @@ def _read(text: str) -> Any:
         mark = getattr(error, "problem_mark", None)
         place = f" in its line {mark.line + 1}" if mark is not None else ""
         raise Wrong(f"is not valid YAML{place}") from None
-    except (ValueError, OverflowError, RecursionError):
+    except (*MISFITS, RecursionError):
         raise Wrong("is not valid YAML: a value that looks like a date or number and is none") from None
 
 

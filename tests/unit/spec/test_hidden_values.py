@@ -96,6 +96,7 @@ def test_hidden_mapping_in_a_wrong_place_is_not_repeated(place: str) -> None:
         {"value": CANARY + "\0", "hidden": True},
         {"value": CANARY, "hidden": "yes"},
         {"hidden": True, "valeu": CANARY},
+        {f"value:{CANARY}": None, "hidden": True},
         [CANARY],
     ],
     ids=str,

@@ -8,14 +8,19 @@ from typing import Any
 import pytest
 import yaml
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from siflow_provider.errors import SpecError
 from siflow_provider.spec import check, dump, load, load_catalog
 from siflow_provider.spec.diff import diff
 from siflow_provider.spec.dump import to_data, to_fields
 from siflow_provider.spec.hidden import Hidden
-from tests.unit.spec.forms import CATALOG
+from tests.unit.spec.forms import CATALOG, PYTORCH
 from tests.unit.spec.strategies import damaged, forms, junk
+
+TEXT = yaml.safe_dump({**PYTORCH, "env": {"A": 1, "B": {"value": "long-enough", "hidden": True}}})
+BITS = [*"{}[]:-'\"*&!|#%@`?\t\n", ": ", "!!int ", "!!bool ", "!!timestamp ", "!!float ", "<<: ", "---\n", "2024-13-01"]
+"""What has a meaning in YAML."""
 
 
 @settings(max_examples=300, deadline=None)
@@ -55,6 +60,17 @@ def test_no_form_breaks_the_checker(form: Any) -> None:
             assert "top-secret-value" not in str(problem)
         if checked.task is not None:
             assert load(to_fields(checked.task), templates=templates) == checked.task
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 2000), st.sampled_from(BITS) | st.text(max_size=3)), min_size=1, max_size=4))
+def test_no_text_breaks_the_reader(damage: list[tuple[int, str]]) -> None:
+    text = TEXT
+    for place, bit in damage:
+        cut = place % len(text)
+        text = text[:cut] + bit + text[cut:]
+    checked = check(text, templates=True)
+    assert (checked.task is None) == bool(checked.errors)
 
 
 @settings(max_examples=200, deadline=None)
