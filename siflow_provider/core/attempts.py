@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from siflow_provider.core.protocol import RenderContext, TrainingBackend
     from siflow_provider.spec.resolve import ResolvedTask
 
-__all__ = ["Ledger", "Step", "first_attempt", "next_attempt"]
+__all__ = ["Ledger", "Step", "first_attempt", "next_attempt", "rest"]
 
 
 class Ledger(BaseModel):
@@ -112,6 +112,7 @@ async def next_attempt(
     outcome: Outcome,
     ledger: Ledger,
     quota: QuotaPolicy = "require",
+    rested: bool = False,
 ) -> Step:
     """Do what an outcome `retry` or `move` asks for, and return the attempt to follow next.
 
@@ -124,6 +125,7 @@ async def next_attempt(
         outcome: what `follow` returned for the last attempt.
         ledger: as the last step returned it.
         quota: as at launch; a retry is never refused for it.
+        rested: True when `rest` was awaited already, where waiting costs less than here.
 
     Raises:
         ValueError: the outcome asks for no further attempt.
@@ -132,11 +134,28 @@ async def next_attempt(
     held = _Held(backend, task, context, policy, reporter)
     match outcome.kind:
         case OutcomeKind.RETRY:
+            if not rested:
+                await rest(ledger.applied(policy), reporter, outcome)
             return await _retry(held, outcome, ledger, quota)
         case OutcomeKind.MOVE:
             return await _move(held, outcome, ledger)
         case _:
             raise ValueError(f"an outcome {outcome.kind!s} asks for no further attempt")
+
+
+async def rest(policy: FollowPolicy, reporter: Reporter, outcome: Outcome) -> None:
+    """Say which attempt follows an outcome `retry`, when and why, and wait until then.
+
+    Args:
+        policy: the run's policy with the ledger applied.
+        reporter: who is told.
+        outcome: what `follow` returned.
+    """
+    attempt = outcome.ref.attempt + 1
+    delay = backoff_seconds(retries_used(policy, attempt))
+    why = "" if outcome.failure is None else f": {outcome.failure.category}: {outcome.failure.summary}"
+    reporter.note(f"attempt {attempt} of {attempts_allowed(policy)} in {delay:g} s{why}")
+    await asyncio.sleep(delay)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,15 +173,10 @@ class _Held:
 
 
 async def _retry(held: _Held, outcome: Outcome, ledger: Ledger, quota: QuotaPolicy) -> Step:
-    policy, attempt = ledger.applied(held.policy), outcome.ref.attempt + 1
-    delay = backoff_seconds(retries_used(policy, attempt))
-    why = "" if outcome.failure is None else f": {outcome.failure.category}: {outcome.failure.summary}"
-    held.reporter.note(f"attempt {attempt} of {attempts_allowed(policy)} in {delay:g} s{why}")
-    await asyncio.sleep(delay)
     launched = await submit_best(
         held.backend,
         held.task,
-        held.for_attempt(attempt),
+        held.for_attempt(outcome.ref.attempt + 1),
         # what could be admitted once is not refused now: a retry goes through the same queue as any other run
         quota="ignore" if quota == "ignore" else "warn",
         reporter=held.reporter,

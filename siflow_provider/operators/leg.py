@@ -60,9 +60,12 @@ async def launch_and_look(order: Order) -> Step | RunEnd:
 
 
 async def advance(order: Order, outcome: Outcome, ledger: Ledger) -> Step | RunEnd:
-    """Do what the outcome `retry` or `move` asks for, and look once at what comes of it."""
+    """Do what the outcome `retry` or `move` asks for, and look once at what comes of it.
+
+    The pause before a new attempt was made in the trigger, where it holds no worker.
+    """
     async with make_backend(order.settings) as backend:
-        return await _next(backend, order, outcome, ledger)
+        return await _next(backend, order, outcome, ledger, rested=True)
 
 
 def stop_quietly(settings: Settings, identity: Identity, reporter: Reporter, action: KillAction, why: str) -> bool:
@@ -98,10 +101,12 @@ async def _stop(settings: Settings, identity: Identity, reporter: Reporter, why:
         return True
 
 
-async def _next(backend: TrainingBackend, order: Order, outcome: Outcome, ledger: Ledger) -> Step | RunEnd:
+async def _next(
+    backend: TrainingBackend, order: Order, outcome: Outcome, ledger: Ledger, *, rested: bool = False
+) -> Step | RunEnd:
     step = await next_attempt(
         backend, order.task, order.context, order.policy, order.reporter,
-        outcome=outcome, ledger=ledger, quota=order.quota,
+        outcome=outcome, ledger=ledger, quota=order.quota, rested=rested,
     )  # fmt: skip
     return await _look(backend, order, step)
 

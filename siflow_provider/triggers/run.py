@@ -10,7 +10,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 from pydantic import BaseModel, ConfigDict
 
 from siflow_provider.backends import make_backend
-from siflow_provider.core.attempts import Ledger
+from siflow_provider.core.attempts import Ledger, rest
 from siflow_provider.core.follow import follow
 from siflow_provider.core.outcome import FollowPolicy, Outcome, OutcomeKind
 from siflow_provider.core.status import JobRef, LogCursor
@@ -162,6 +162,8 @@ class RunTrigger(BaseTrigger):
             paced = cast("Backend", PacedBackend(backend, drain, lambda: reporter.written))
             policy = data.carried.ledger.applied(data.policy)
             outcome = await follow(paced, data.ref, policy, reporter, cursor=data.cursor)
+        if outcome.kind is OutcomeKind.RETRY:
+            await rest(policy, reporter, outcome)
         last = f"followed {data.stretch}: {outcome.kind}"
         reporter.note(last)
         await drain.until_written(last)
