@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+import pytest
 
 from siflow_provider.backends.local.backend import LocalBackend
 from siflow_provider.backends.local.lock import is_held
@@ -31,8 +34,10 @@ from tests.unit.backends.local.tasks import context, task
 
 async def main():
     async with LocalBackend(Settings(state_dir=sys.argv[1])) as backend:
-        identity = Identity(dag_id="d", task_id="t", run_id="r")
-        await backend.submit(backend.render(task("sleep 1; echo done"), context(identity)))
+        identity = Identity(dag_id="d", task_id="t", run_id=sys.argv[2])
+        manifest = backend.render(task("sleep 1; echo done"), context(identity))
+        print("ready", flush=True)
+        await backend.submit(manifest)
         print("submitted", flush=True)
         await asyncio.sleep(600)
 
@@ -49,24 +54,39 @@ def _bystander() -> Iterator[subprocess.Popen[bytes]]:
             process.kill()
 
 
-def _submit_and_be_killed(state_dir: Path) -> None:
+def _submit_and_be_killed(state_dir: Path, run_id: str, word: bytes, seconds: float) -> None:
+    """Kill a starter's whole process group so many seconds after it has said `word`."""
     with subprocess.Popen(
-        [sys.executable, "-c", _STARTER, str(state_dir)],
+        [sys.executable, "-c", _STARTER, str(state_dir), run_id],
         cwd=Path(__file__).parents[4],
         stdout=subprocess.PIPE,
         start_new_session=True,
     ) as starter:
         assert starter.stdout is not None
-        said = starter.stdout.readline()
+        while starter.stdout.readline() != word + b"\n":
+            assert starter.poll() is None
+        select.select([], [], [], seconds)
         os.killpg(starter.pid, signal.SIGKILL)
-    assert said == b"submitted\n"
 
 
 async def test_killed_starter_leaves_the_run_alone(backend: LocalBackend, state_dir: Path) -> None:
-    await asyncio.to_thread(_submit_and_be_killed, state_dir)
+    await asyncio.to_thread(_submit_and_be_killed, state_dir, "r", b"submitted", 0.0)
     ref = await backend.find(Identity(dag_id="d", task_id="t", run_id="r"))
     assert ref is not None
     assert (await end_of(backend, ref)).phase is Phase.SUCCEEDED
+
+
+@pytest.mark.parametrize("milliseconds", [0, 2, 5, 10, 20, 40, 80])
+async def test_starter_killed_at_any_moment_of_a_submit_leaves_one_run_or_none(
+    backend: LocalBackend, state_dir: Path, milliseconds: int
+) -> None:
+    await asyncio.to_thread(_submit_and_be_killed, state_dir, "r", b"ready", milliseconds / 1000)
+    identity = Identity(dag_id="d", task_id="t", run_id="r")
+    found = await backend.find(identity)
+    ref = await backend.submit(backend.render(task("sleep 1; echo done"), context(identity)))
+    assert found in (None, ref)
+    assert (await end_of(backend, ref)).phase is Phase.SUCCEEDED
+    assert [status.ref for status in await backend.runs()] == [ref]
 
 
 async def test_killed_supervisor_is_lost_and_leaves_no_process(backend: LocalBackend, state_dir: Path) -> None:
