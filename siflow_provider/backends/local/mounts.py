@@ -64,15 +64,20 @@ def mount_view(mounts: Sequence[Mapping[str, Any]], work: Path) -> View:
     if not bound:
         return View()
     prefix = _namespace_prefix(bound, work)
-    trouble = _probe(prefix)
+    trouble = _in_the_way(bound, work) or _probe(prefix)
     if not trouble:
         notes = tuple(f"mounted for this run alone: {each}" for each in bound)
         return View(prefix, _variables(bound, inside=True), notes)
     note = (
-        f"this system does not let us mount ({trouble}): the job finds its folders by SIFLOW_MOUNTS and "
+        f"the folders can't be mounted here ({trouble}): the job finds its folders by SIFLOW_MOUNTS and "
         f"SIFLOW_MOUNT_<NAME>, not at their mount paths, and read-only is not enforced. "
     )
     return View((), _variables(bound, inside=False), (note + "; ".join(map(str, bound)),))
+
+
+def _in_the_way(bound: Sequence[_Bound], work: Path) -> str:
+    hiding = [each.path for each in bound if work.resolve().is_relative_to(each.path)]
+    return f"a mount at {hiding[0]} would hide the run's own files" if hiding else ""
 
 
 def _bind(mount: Mapping[str, Any]) -> _Bound:

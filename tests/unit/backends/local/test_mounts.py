@@ -95,6 +95,15 @@ def test_without_the_right_to_mount_the_folders_are_named_to_the_job(
     assert "SIFLOW_MOUNTS" in view.notes[0]
 
 
+async def test_mount_that_would_hide_the_runs_own_files_is_named_and_not_made(
+    backend: LocalBackend, tmp_path: Path
+) -> None:
+    form = task('echo "$SIFLOW_MOUNT_TEAM_DATA"', mounts=(_volume(tmp_path / "data", str(tmp_path)),))
+    ref = await backend.submit(backend.render(form, context()))
+    assert await lines_of(backend, ref) == [str(tmp_path / "data")]
+    assert "would hide the run's own files" in (await end_of(backend, ref)).events[0].text
+
+
 async def test_missing_dataset_folder_is_told_before_and_fails_as_data_path_after(
     backend: LocalBackend, tmp_path: Path
 ) -> None:

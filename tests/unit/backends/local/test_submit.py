@@ -14,8 +14,8 @@ from siflow_provider.backends.local.backend import LocalBackend
 from siflow_provider.core.identity import Identity
 from siflow_provider.core.status import Phase
 from siflow_provider.errors import NameTaken, UnsupportedError, UsageError
-from siflow_provider.spec.compute import InPlaceInstance, NodeRule, OnDemand
-from siflow_provider.spec.policy import KubernetesOptions
+from siflow_provider.spec.compute import InPlaceInstance, NodeRule, OnDemand, Reserved
+from siflow_provider.spec.policy import KubernetesOptions, Monitoring
 from tests.unit.backends.local.following import end_of, lines_of, processes_of, running
 from tests.unit.backends.local.tasks import context, task
 
@@ -163,6 +163,30 @@ async def test_every_unsupported_field_is_named_with_its_reason(backend: LocalBa
 async def test_ignored_image_is_told_in_exactly_one_line(backend: LocalBackend) -> None:
     assert [line for line in backend.warnings(task("true")) if line.startswith("image")] == [
         "image: registry.example/ai/pytorch:1 is ignored; the command runs in this machine's own Python environment."
+    ]
+
+
+async def test_each_field_that_is_honoured_only_in_part_has_its_line(backend: LocalBackend) -> None:
+    form = task(
+        "true",
+        workers=1,
+        region="cn-east",
+        image_pull_retries=3,
+        shm_size="1Gi",
+        ssh=True,
+        monitoring=Monitoring(port=9090),
+        compute=Reserved(
+            type="reserved", pool="shared", instance=InPlaceInstance(cpu="1", memory="1Gi"), accept_idle=True
+        ),
+    )
+    assert [line.split(":")[0] for line in backend.warnings(form)] == [
+        "image",
+        "region, cluster",
+        "image_pull_retries",
+        "shm_size",
+        "compute.accept_idle",
+        "ssh",
+        "monitoring.port",
     ]
 
 
