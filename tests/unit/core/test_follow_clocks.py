@@ -10,6 +10,7 @@ import pytest
 from siflow_provider.core.follow import follow
 from siflow_provider.core.outcome import FollowPolicy, OutcomeKind
 from siflow_provider.core.status import Failure, FailureClass, Phase, QueuePlace
+from siflow_provider.errors import BackendError
 from tests.unit.core.following import DAY, Followed, follow_script
 from tests.unit.core.recorder import Recorder
 from tests.unit.core.scripted_backend import Line, Script, ScriptedBackend, event, moment, now, phases, replica
@@ -189,3 +190,39 @@ async def test_a_follower_that_starts_after_the_stop_gives_the_same_ending() -> 
     steps = phases((0, Phase.STOPPED), stopped_by="queue_timeout of 30m")
     done = await follow_script(Script(steps), FollowPolicy(queue_timeout=1800))
     expect_failure(done, FailureClass.TIMEOUT, "queue_timeout of 30m")
+
+
+async def test_a_dump_that_fails_is_told_and_the_hang_ends_all_the_same() -> None:
+    class NoDump(ScriptedBackend):
+        async def dump_stacks(self, ref: object) -> dict[str, str]:
+            raise BackendError("py-spy may not look into other processes.")
+
+    backend, told = NoDump(Script(HANGING)), Recorder()
+    ref = await backend.submit(backend.render(make_task(), context()))
+    outcome = await follow(backend, ref, FollowPolicy(hang_timeout=600), told, clock=now)
+    assert outcome.kind is OutcomeKind.FAILED
+    assert "no stack dump could be taken: py-spy may not look into other processes." in told.warnings
+
+
+async def test_a_job_that_can_not_be_deleted_is_named() -> None:
+    class Stubborn(ScriptedBackend):
+        async def delete(self, ref: object) -> None:
+            raise BackendError("a finalizer is stuck.")
+
+    backend, told = Stubborn(Script(phases((0, Phase.QUEUED)))), Recorder()
+    ref = await backend.submit(backend.render(make_task(), context()))
+    outcome = await follow(backend, ref, FollowPolicy(queue_timeout=60), told, clock=now)
+    assert outcome.kind is OutcomeKind.FAILED
+    assert told.warnings == [f"{ref.name} could not be deleted: a finalizer is stuck."]
+
+
+async def test_the_back_off_is_waited_before_the_outcome_where_it_holds_no_worker() -> None:
+    failure = Failure(category=FailureClass.NODE_LOST, summary="node n7 is gone", transient=True)
+    steps = phases((0, Phase.RUNNING), (100, Phase.FAILED), failure=failure)
+    backend, told = ScriptedBackend(Script(phases((0, Phase.FAILED))), Script(steps)), Recorder()
+    ref = await backend.submit(backend.render(make_task(), context(attempt=1)))
+    ref = await backend.submit(backend.render(make_task(), context(attempt=2)))
+    outcome = await follow(backend, ref, FollowPolicy(max_retries=3), told, clock=now)
+    assert outcome.kind is OutcomeKind.RETRY
+    assert told.notes[-1] == "attempt 3 of 4 in 2 s: node-lost: node n7 is gone"
+    assert time() == pytest.approx(102, abs=0.5)
