@@ -5,6 +5,7 @@ The sync operator and the CLI loop over them, the deferrable operator takes one 
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from siflow_provider.core.launch import Launched, launch, submit_best, submit_to
 from siflow_provider.core.outcome import FollowPolicy, Outcome, OutcomeKind, Totals
 from siflow_provider.core.patience import patiently
 from siflow_provider.core.placement import ask_others
+from siflow_provider.core.recovery import attempts_allowed, backoff_seconds, retries_used
 from siflow_provider.core.status import JobRef, LogCursor, Phase
 
 if TYPE_CHECKING:
@@ -113,8 +115,6 @@ async def next_attempt(
     rested: bool = False,
 ) -> Step:
     """Do what an outcome `retry` or `move` asks for, and return the attempt to follow next.
-
-    The back-off was waited by `follow`: this submits at once.
 
     Args:
         backend: opened by the caller.

@@ -19,7 +19,6 @@ from siflow_provider.core.expiry import delete_run, note_stacks, stop_run
 from siflow_provider.core.narration import Narrator
 from siflow_provider.core.outcome import FollowPolicy, Outcome, OutcomeKind, Reporter, Totals
 from siflow_provider.core.pump import LogPump
-from siflow_provider.core.recovery import attempts_allowed, backoff_seconds, retries_used
 from siflow_provider.core.snapshots import snapshots
 from siflow_provider.core.status import JobRef, LogCursor, Phase, Status
 
@@ -53,9 +52,8 @@ async def follow(
 ) -> Outcome:
     """Follow one attempt to its end, and return it once all its logs were shown.
 
-    A run that ends by a clock is stopped first. A backend without an answer is waited for as long as it takes; only a
-    clock ends that. An outcome `retry` comes when its back-off is over: here waiting holds no worker. Cancelling leaves
-    the run as it is: whoever cancels decides whether it is stopped.
+    A run that ends by a clock is stopped first. A backend without an answer is waited for as long as it takes; only
+    a clock ends that. Cancelling leaves the run as it is: whoever cancels decides whether it is stopped.
 
     Args:
         backend: opened by the caller.
@@ -104,8 +102,6 @@ class _Follower:
             ending = await self._end_by(clock, pumping)
             self._tell_end(ending)
             await self._alarms.close()
-            if ending.kind is OutcomeKind.RETRY:
-                await self._back_off(ending)
             return self._outcome(ending)
         finally:
             for task in self._tasks:
@@ -248,14 +244,6 @@ class _Follower:
         why = "" if ending.failure is None else f": {ending.failure.category}: {ending.failure.summary}"
         status = replace(self._last_known(), phase=ending.phase, failure=ending.failure)
         self._alarms.fire(event, status, f"{self._ref.name} {_EVENT_WORDS.get(event, event)}{why}")
-
-    async def _back_off(self, ending: Ending) -> None:
-        """Wait here, where waiting costs no worker, until the next attempt may be submitted."""
-        attempt = self._ref.attempt + 1
-        delay = backoff_seconds(retries_used(self._policy, attempt))
-        why = "" if ending.failure is None else f": {ending.failure.category}: {ending.failure.summary}"
-        self._reporter.note(f"attempt {attempt} of {attempts_allowed(self._policy)} in {delay:g} s{why}")
-        await asyncio.sleep(delay)
 
     def _outcome(self, ending: Ending) -> Outcome:
         now = self._now()

@@ -214,15 +214,3 @@ async def test_a_job_that_can_not_be_deleted_is_named() -> None:
     outcome = await follow(backend, ref, FollowPolicy(queue_timeout=60), told, clock=now)
     assert outcome.kind is OutcomeKind.FAILED
     assert told.warnings == [f"{ref.name} could not be deleted: a finalizer is stuck."]
-
-
-async def test_the_back_off_is_waited_before_the_outcome_where_it_holds_no_worker() -> None:
-    failure = Failure(category=FailureClass.NODE_LOST, summary="node n7 is gone", transient=True)
-    steps = phases((0, Phase.RUNNING), (100, Phase.FAILED), failure=failure)
-    backend, told = ScriptedBackend(Script(phases((0, Phase.FAILED))), Script(steps)), Recorder()
-    ref = await backend.submit(backend.render(make_task(), context(attempt=1)))
-    ref = await backend.submit(backend.render(make_task(), context(attempt=2)))
-    outcome = await follow(backend, ref, FollowPolicy(max_retries=3), told, clock=now)
-    assert outcome.kind is OutcomeKind.RETRY
-    assert told.notes[-1] == "attempt 3 of 4 in 2 s: node-lost: node n7 is gone"
-    assert time() == pytest.approx(102, abs=0.5)
