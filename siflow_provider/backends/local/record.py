@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -127,12 +129,26 @@ def read_state(folder: RunFolder) -> RunState | None:
     so whoever finds the lock free reads that last state.
     """
     alive = folder.alive
-    state = _parse(RunState, read_json(folder.state))
+    state = _load_state(folder.state)
     if state is None or state.phase.terminal or alive:
         return state
     rebooted = state.boot_id != boot_id()
     why = "the machine was started anew while the run was on it" if rebooted else "the run's supervisor was killed"
     return lost(state, why).model_copy(update={"ended_at": _last_sign(folder)})
+
+
+def _load_state(path: Path) -> RunState | None:
+    """Parse the file once for each time that it was written: followers look five times a second."""
+    try:
+        stat = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return _parse_state(path, (stat.st_ino, stat.st_mtime_ns, stat.st_size))
+
+
+@lru_cache(maxsize=512)
+def _parse_state(path: Path, written: tuple[int, int, int]) -> RunState | None:
+    return _parse(RunState, read_json(path))
 
 
 def _last_sign(folder: RunFolder) -> datetime:

@@ -51,7 +51,7 @@ async def test_of_ranks_that_fail_together_the_first_is_named(backend: LocalBack
     """The supervisor stands still while both fail, so that it finds both ended at once."""
     command = (
         'if [ "$RANK" = 1 ]; then read -r < "$GO"; echo "ValueError: the cause"; exit 1; fi; '
-        'read -r < "$GO.2"; echo "connection closed by peer"; exit 9'
+        'read -r < "$GO.2"; sleep 0.1; echo "connection closed by peer"; exit 9'
     )
     first, second = state_dir / "go", state_dir / "go.2"
     os.mkfifo(first)

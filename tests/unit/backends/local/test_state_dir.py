@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from siflow_provider.backends.local import store
 from siflow_provider.backends.local.backend import LocalBackend
 from siflow_provider.backends.local.lock import take
 from siflow_provider.backends.local.store import StateDir
@@ -68,10 +69,10 @@ async def test_unreadable_state_is_unknown_and_ends_nothing(
     assert (await anext(watch)).phase is Phase.RUNNING
     with monkeypatch.context() as patch:
 
-        def fail(path: Path) -> bytes:
+        def fail(path: Path) -> bool:
             raise OSError(24, "Too many open files", str(path))
 
-        patch.setattr(Path, "read_bytes", fail)
+        patch.setattr(store, "is_held", fail)
         assert (await anext(watch)).phase is Phase.UNKNOWN
     assert (await anext(watch)).phase is Phase.RUNNING
 
@@ -102,3 +103,12 @@ async def test_sigterm_to_the_supervisor_ends_the_run_as_lost(backend: LocalBack
     assert status.phase is Phase.LOST
     assert "SIGTERM" in status.reason
     await until(lambda: processes_of(ref) == [])
+
+
+async def test_a_thousand_looks_at_a_run_take_well_under_a_second(backend: LocalBackend) -> None:
+    ref = await backend.submit(backend.render(task("sleep 600", workers=3), context()))
+    await running(backend, ref)
+    started = time.process_time()
+    for _ in range(1000):
+        await backend.status(ref)
+    assert time.process_time() - started < 1
