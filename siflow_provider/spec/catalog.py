@@ -35,30 +35,35 @@ def load_catalog(source: Path | str | Mapping[str, Any]) -> Catalog:
         try:
             stat = path.stat()
         except (OSError, ValueError):
-            return _checked(read_document(path, what="catalog"))
+            return _read(path)
         return _cached(path.absolute(), stat.st_mtime_ns, stat.st_size, stat.st_ino)
     if isinstance(source, str):
-        return _checked(read_document(source, what="catalog"))
+        return _read(source)
     if isinstance(source, Mapping):
-        return _checked(Document(source))
+        return _checked(Document(source), [])
     message = f"a catalog is a file, a YAML text or a mapping, not {kind_of(source)}"
     raise SpecError([Problem("", message)], source="catalog")
 
 
 @lru_cache(maxsize=32)
 def _cached(path: Path, _modified: int, _size: int, _inode: int) -> Catalog:
-    return _checked(read_document(path, what="catalog"))
+    return _read(path)
 
 
-def _checked(document: Document) -> Catalog:
+def _read(source: Path | str) -> Catalog:
+    twice: list[Problem] = []
+    return _checked(read_document(source, what="catalog", twice=twice), twice)
+
+
+def _checked(document: Document, problems: list[Problem]) -> Catalog:
+    """Return the catalog; `problems` holds what is known to be wrong already."""
     data = dict(as_mapping(document.data, what="catalog"))
-    problems: list[Problem] = []
     unread: set[str] = set()
     catalog: Catalog | None
     try:
         catalog = Catalog.model_validate(data, context=Mode(templates=False, rendered=True))
     except ValidationError as error:
-        problems = problems_of(error, Catalog)
+        problems.extend(problems_of(error, Catalog))
         unread = {str(detail["loc"][0]) for detail in error.errors(include_url=False, include_input=False)}
         catalog = _rest(data, unread)
     if catalog is not None:

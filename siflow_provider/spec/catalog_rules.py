@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from siflow_provider.errors import Problem
 from siflow_provider.spec.catalog_model import Catalog, Narrowed, QueueEntry, StoredData, StoredVersion
 from siflow_provider.spec.form_names import reserved_env
+from siflow_provider.spec.quantity import GPU_MARKS
 from siflow_provider.spec.wording import suggest
 
 __all__ = ["dangling"]
@@ -30,6 +31,7 @@ def dangling(catalog: Catalog, *, unread: Iterable[str] = ()) -> Iterator[Proble
             hint = suggest(queue.instance, catalog.instances, what="instances")
             yield Problem(f"{path}.instance", f"{queue.instance!r} is no instance of this catalog; {hint}")
         yield from _queue(path, queue)
+    yield from _instances(catalog)
     yield from _images(catalog)
     yield from _storage(catalog)
     yield from _labels_and_env(catalog)
@@ -119,6 +121,13 @@ def _queue(path: str, entry: QueueEntry) -> Iterator[Problem]:
             yield Problem(f"{path}.{field}", f"can't match a task of type {entry.type}; it is for {', '.join(types)}")
     if entry.prefer_idle and not entry.accept_idle:
         yield Problem(f"{path}.prefer_idle", "can't match any task: prefer_idle needs accept_idle: true")
+
+
+def _instances(catalog: Catalog) -> Iterator[Problem]:
+    for name, entry in catalog.instances.items():
+        held = [one for one in entry.resources if one.endswith(GPU_MARKS)]
+        if entry.accelerator == "cpu" and held:
+            yield Problem(f"instances.{name}.accelerator", f"is cpu, but the instance has {held[0]}; write gpu")
 
 
 def _images(catalog: Catalog) -> Iterator[Problem]:

@@ -59,8 +59,13 @@ def is_file_name(text: str) -> bool:
     return "\n" not in text and text.strip().lower().endswith((".yaml", ".yml", ".json")) and "{" not in text
 
 
-def read_document(source: Path | str, *, what: str = "task") -> Document:
+def read_document(source: Path | str, *, what: str = "task", twice: list[Problem] | None = None) -> Document:
     """Return the one document of a file (a `Path`, or a file's name) or of a text.
+
+    Args:
+        source: the file or the text.
+        what: what a message calls it.
+        twice: where keys that are given twice are noted instead of being raised, so that the rest can be checked too.
 
     Raises:
         SpecError: no such file, not UTF-8, not YAML, not exactly one document, a key given twice.
@@ -68,8 +73,8 @@ def read_document(source: Path | str, *, what: str = "task") -> Document:
     if isinstance(source, Path) or is_file_name(source):
         path = Path(source).expanduser()
         text = read_text(path, what=what)
-        return _read(_whole(text) if path.suffix == ".json" else text, name=str(path), what=what)
-    return _read(source, name="", what=what)
+        return _read(_whole(text) if path.suffix == ".json" else text, name=str(path), what=what, twice=twice)
+    return _read(source, name="", what=what, twice=twice)
 
 
 def read_text(path: Path, *, what: str = "task") -> str:
@@ -104,15 +109,16 @@ def _whole(text: str) -> str:
     return _HALVES.sub(lambda match: json.loads(f'"{match[0]}"'), text)
 
 
-def _read(text: str, *, name: str, what: str) -> Document:
+def _read(text: str, *, name: str, what: str, twice: list[Problem] | None) -> Document:
     problems: list[Problem] = []
+    repeated = problems if twice is None else twice
     try:
         loader = _BASE(text)
         try:
             root = loader.get_single_node()
             if root is None:
                 raise SpecError([Problem("", f"the {what} is empty; write its fields as a YAML mapping")], source=what)
-            _Walk(problems).size(root)
+            _Walk(problems, repeated).size(root)
             if not problems:
                 return Document(loader.construct_document(root), root, name)
         finally:
@@ -181,8 +187,8 @@ def _misfit(text: str) -> Problem:
 class _Walk:
     """Visits each node once: finds keys given twice, cycles, and documents that unfold into a flood."""
 
-    def __init__(self, problems: list[Problem]) -> None:
-        self.problems = problems
+    def __init__(self, problems: list[Problem], repeated: list[Problem]) -> None:
+        self.problems, self.repeated = problems, repeated
         self.sizes: dict[int, int] = {}
         self.open: set[int] = set()
 
@@ -194,13 +200,13 @@ class _Walk:
         if known is not None:
             return known
         if id(node) in self.open:
-            self._tell(path, node, "an alias stands inside what it names; write the value out")
+            self.problems.append(_at(path, node, "an alias stands inside what it names; write the value out"))
             return 1
         self.open.add(id(node))
         total = 1 + (self._mapping(node, path) if isinstance(node, yaml.MappingNode) else self._sequence(node, path))
         self.open.discard(id(node))
         if total > MAX_NODES and not self.problems:
-            self._tell(path, node, f"aliases unfold into more than {MAX_NODES} values")
+            self.problems.append(_at(path, node, f"aliases unfold into more than {MAX_NODES} values"))
         self.sizes[id(node)] = total
         return total
 
@@ -217,12 +223,13 @@ class _Walk:
                 first = seen.setdefault((key.tag, key.value), key)
                 if first is not key and key.value != "<<":
                     where = f"first in line {first.start_mark.line + 1}"
-                    self._tell(here, key, f"the key is given twice ({where}); keep one of them")
+                    self.repeated.append(_at(here, key, f"the key is given twice ({where}); keep one of them"))
             total += 1 + self.size(value, here)
         return total
 
-    def _tell(self, path: str, node: yaml.Node, message: str) -> None:
-        self.problems.append(Problem(path, message, node.start_mark.line + 1, node.start_mark.column + 1))
+
+def _at(path: str, node: yaml.Node, message: str) -> Problem:
+    return Problem(path, message, node.start_mark.line + 1, node.start_mark.column + 1)
 
 
 def join(path: str, part: str | int) -> str:
@@ -240,8 +247,8 @@ def _child(node: yaml.Node, path: str) -> tuple[yaml.Node, Any, str] | None:
             item = node.value[int(number)]
             return item, item.start_mark, rest.removeprefix(".")
     if isinstance(node, yaml.MappingNode):
-        # the longest key first: label keys hold dots
-        for key, value in sorted(node.value, key=lambda pair: -len(str(pair[0].value))):
+        # the longest key first, since label keys hold dots; of a key given twice the last, which is the one that counts
+        for key, value in sorted(reversed(node.value), key=lambda pair: -len(str(pair[0].value))):
             if isinstance(key, yaml.ScalarNode) and path.startswith(key.value):
                 rest = path[len(key.value) :]
                 if not rest or rest[0] in ".[":

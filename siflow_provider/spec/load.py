@@ -11,14 +11,14 @@ from pydantic import ValidationError
 
 from siflow_provider.errors import Problem, SpecError
 from siflow_provider.spec import rules
-from siflow_provider.spec.base import Mode
+from siflow_provider.spec.base import Mode, plain_text
 from siflow_provider.spec.document import Document, as_mapping, is_file_name, read_document
 from siflow_provider.spec.dump import to_fields
 from siflow_provider.spec.lookup import Lookup
 from siflow_provider.spec.problems import problems_of, without_wrongs
 from siflow_provider.spec.resolve import Defaults
 from siflow_provider.spec.task import PyTorchJob, RayJob, Task
-from siflow_provider.spec.wording import kind_of, none_of
+from siflow_provider.spec.wording import kind_of, nearest, none_of
 
 if TYPE_CHECKING:
     from siflow_provider.spec.catalog_model import Catalog
@@ -65,14 +65,15 @@ def check(
         line_source: where lines and columns come from when `source` is a mapping read from that file.
         rendered: Airflow has rendered the form, so that braces in its free text are the author's own.
     """
+    errors: list[Problem] = []
     try:
-        document = _document(source)
+        document = _document(source, errors)
         data = dict(as_mapping(document.data, what="task"))
-        chosen = _kind(data, kind)
     except SpecError as error:
         return Checked(None, error.problems)
     mode = Mode(templates=templates, rendered=rendered)
-    task, errors = _validated(data, KINDS[chosen], mode)
+    model = KINDS[_kind(data, kind, errors)]
+    task = _validated(data, model, mode, errors)
     warnings = list(mode.warnings)
     if task is not None:
         _check_whole(task, catalog, errors, warnings)
@@ -113,42 +114,44 @@ def expect(data: Mapping[str, Any], *, kind: str) -> None:
     load(data, templates=True, kind=kind)
 
 
-def _document(source: Source) -> Document:
+def _document(source: Source, twice: list[Problem]) -> Document:
     if isinstance(source, PyTorchJob | RayJob):
         return Document(to_fields(source))
     if isinstance(source, Mapping):
         return Document(source)
     if isinstance(source, str | Path):
-        return read_document(source)
+        return read_document(source, twice=twice)
     message = f"a task is a file, a YAML text, a mapping or a model, not {kind_of(source)}"
     raise SpecError([Problem("", message)])
 
 
-def _kind(data: dict[Any, Any], wanted: str | None) -> str:
+def _kind(data: dict[Any, Any], wanted: str | None, errors: list[Problem]) -> str:
+    """Return the form's kind and write it into the form; for a wrong one, the kind that is most likely meant."""
     given = data.get("kind")
-    if given is None:
-        if wanted is None:
-            raise SpecError([Problem("kind", "is required: PyTorchJob or RayJob")])
-        data["kind"] = given = wanted
-    if not isinstance(given, str) or given not in KINDS:
+    if given is None and wanted is None:
+        errors.append(Problem("kind", "is required: PyTorchJob or RayJob"))
+    elif given is not None and not (isinstance(given, str) and given in KINDS):
         rule = "written out, since it decides which fields exist"
-        raise SpecError([Problem("kind", f"{none_of(given, KINDS)} ({rule})")])
-    if wanted is not None and given != wanted:
-        raise SpecError([Problem("kind", f"{given!r} is not what is run here: {wanted}")])
-    return given
+        errors.append(Problem("kind", f"{none_of(given, KINDS)} ({rule})"))
+    elif given is not None and wanted is not None and given != wanted:
+        errors.append(Problem("kind", f"{given!r} is not what is run here: {wanted}"))
+    if errors or given is None:
+        data["kind"] = wanted or nearest(given, KINDS) or ("RayJob" if "ray" in data else "PyTorchJob")
+    kind: str = plain_text(data["kind"])
+    return kind
 
 
-def _validated(data: dict[str, Any], model: type[Task], mode: Mode) -> tuple[Task | None, list[Problem]]:
-    """Return the task and its errors; with errors, the task has `Unknown` where they are."""
+def _validated(data: dict[str, Any], model: type[Task], mode: Mode, errors: list[Problem]) -> Task | None:
+    """Return the task and add its errors; with errors, the task has `Unknown` where they are."""
     lenient = replace(mode, templates=True, warnings=[])
-    found: list[Problem] = []
     for turn in range(_TURNS):
         try:
-            return model.model_validate(data, context=lenient if turn else mode), found
+            return model.model_validate(data, context=lenient if turn else mode)
         except ValidationError as error:
-            found = found or problems_of(error, model)
+            if not turn:
+                errors.extend(problems_of(error, model))
             data = without_wrongs(data, error)
-    return None, found
+    return None
 
 
 def _check_whole(task: Task, catalog: Catalog | None, errors: list[Problem], warnings: list[Problem]) -> None:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from siflow_provider.spec.base import is_template, is_unknown
 from siflow_provider.spec.compute import Idle
 from siflow_provider.spec.hidden import Hidden
-from siflow_provider.spec.lookup_compute import flavor_of, flavors_of
+from siflow_provider.spec.lookup_compute import IN_PLACE, flavor_of, flavors_of
 from siflow_provider.spec.lookup_storage import mounts_of
+from siflow_provider.spec.quantity import parse_quantity
 from siflow_provider.spec.resolve import Defaults, Flavor, ResolvedTask
 from siflow_provider.spec.rules import known_items
 from siflow_provider.spec.scope import Findings, scope_of
@@ -44,6 +45,7 @@ class Lookup:
         """Return the resolved task; None when the findings hold errors, or too little is known yet."""
         image = self._image()
         flavors = flavors_of(self.task, self.catalog, self.scope, self._default_queue(), self.findings)
+        self._shm(flavors)
         head = self._head(flavors)
         mounts = mounts_of(self.task, self.catalog, self.scope, self.findings)
         self._labels()
@@ -172,6 +174,21 @@ class Lookup:
                 env.update(entry.env)
         env.update(self.task.env)
         return env
+
+    def _shm(self, flavors: list[Flavor]) -> None:
+        shm = self.task.shm_size
+        if shm is None or is_unknown(shm) or is_unknown(self.task.compute):
+            return
+        if is_unknown(self.task.compute.units_per_replica):
+            return
+        for flavor in flavors:
+            if (
+                flavor.instance != IN_PLACE
+                and flavor.resources.memory
+                and parse_quantity(shm) > flavor.resources.memory
+            ):
+                message = f"{shm} is more than the memory of a replica on {flavor.instance}; /dev/shm counts as memory"
+                self.findings.doubtful("shm_size", message)
 
     def _labels(self) -> None:
         labels, catalog = self.task.labels, self.catalog

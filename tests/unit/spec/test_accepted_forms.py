@@ -64,6 +64,7 @@ DOUBTFUL: list[Row] = [
         "shm_size",
         ["more than the replica's memory"],
     ),
+    ("shared memory above an instance", P, {"shm_size": "961Gi"}, "shm_size", ["a replica on gpu.h100-8"]),
     (
         "ssh with a mount at /root",
         P,

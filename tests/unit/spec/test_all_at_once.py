@@ -8,6 +8,19 @@ from tests.unit.spec.forms import BASES, P, changed
 VOLUME = {"name": "team-data", "mount_path": "/volume/data"}
 
 
+def test_wrong_kind_and_keys_given_twice_hide_no_other_error(catalog: Catalog) -> None:
+    text = "kind: RayJop\nimage: A\nimage: B\ncommand: ' '\nray: {}\ncompute: {type: spot, instances: []}\n"
+    found = [(problem.path, problem.line) for problem in check(text, catalog=catalog).errors]
+    assert found == [
+        ("image", 3),
+        ("kind", 1),
+        ("image", 3),
+        ("command", 4),
+        ("compute.instances", 6),
+        ("labels.team", 1),
+    ]
+
+
 def test_all_errors_of_a_form_are_told_at_once(catalog: Catalog) -> None:
     form = changed(
         BASES[P],

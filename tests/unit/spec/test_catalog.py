@@ -56,6 +56,7 @@ WRONG: list[tuple[dict[Any, Any], str, str]] = [
     ({"default_queue": "other"}, "default_queue", "defaults.default_queue"),
     ({"project_groups.nlp.namespace": "Team NLP"}, "project_groups.nlp.namespace", "no name of a Kubernetes object"),
     ({("instances", "cpu.16", "resources"): {"cpu": "x"}}, "instances.cpu.16.resources.cpu", "not a quantity"),
+    ({("instances", "gpu.h100-8", "accelerator"): "cpu"}, "instances.gpu.h100-8.accelerator", "write gpu"),
     ({("instances", "cpu.16", "accelerator"): "tpu"}, "instances.cpu.16.accelerator", "is none of gpu, cpu"),
     ({("instances", "cpu.16", "node_selector"): {"-": "x"}}, "instances.cpu.16.node_selector.-", "label key"),
     (
