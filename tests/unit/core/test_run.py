@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from siflow_provider.core.attempts import Ledger, first_attempt, next_attempt
+from siflow_provider.core.attempts import Ledger, first_attempt, next_attempt, rest
 from siflow_provider.core.follow import follow
 from siflow_provider.core.outcome import FollowPolicy, Outcome, OutcomeKind, Totals
 from siflow_provider.core.policy import follow_policy
@@ -109,6 +109,20 @@ async def test_step_by_step_gives_what_one_process_gives() -> None:
     second = await follow(backend, step.ref, step.policy, parts, cursor=step.cursor, clock=now)
     assert (parts.lines, parts.notes, parts.warnings) == (told.lines, told.notes, told.warnings)
     assert second.model_dump(exclude={"ref", "totals"}) == whole.outcome.model_dump(exclude={"ref", "totals"})
+
+
+async def test_a_pause_that_was_made_elsewhere_is_not_made_twice() -> None:
+    task, told = make_task(fault_tolerance=RETRIES), Recorder()
+    backend, policy = ScriptedBackend(failing(), GOOD), follow_policy(task)
+    step = await first_attempt(backend, task, context(), policy, told, quota="ignore")
+    outcome = await follow(backend, step.ref, step.policy, told, clock=now)
+    await rest(step.policy, told, outcome)
+    ended = asyncio.get_running_loop().time()
+    await next_attempt(
+        backend, task, context(), policy, told, outcome=outcome, ledger=step.ledger, rested=True, quota="ignore"
+    )
+    assert asyncio.get_running_loop().time() == ended == pytest.approx(101, abs=0.5)
+    assert len([note for note in told.notes if note.startswith("attempt 2 of 4")]) == 1
 
 
 async def test_a_finished_run_has_no_next_attempt() -> None:
