@@ -97,8 +97,11 @@ async def first_attempt(
     """
     launched = await launch(backend, task, context, quota=quota, reporter=reporter)
     ledger = Ledger(flavor=launched.flavor)
-    if launched.adopted and launched.ref.attempt > 1:
-        ledger = Ledger(totals=await _earlier_totals(backend, context, launched.ref.attempt))
+    if launched.adopted:
+        ledger = Ledger(
+            totals=await _earlier_totals(backend, context, launched.ref.attempt),
+            flavor=await _find_flavor(backend, task, launched.ref, reporter),
+        )
     return Step(launched.ref, ledger.applied(policy), ledger=ledger, adopted=launched.adopted)
 
 
@@ -211,6 +214,16 @@ async def _still_queued(backend: TrainingBackend, ref: JobRef, reporter: Reporte
 def _step(held: _Held, launched: Launched, ledger: Ledger) -> Step:
     ledger = ledger.model_copy(update={"flavor": launched.flavor})
     return Step(launched.ref, ledger.applied(held.policy), ledger=ledger)
+
+
+async def _find_flavor(backend: TrainingBackend, task: ResolvedTask, ref: JobRef, reporter: Reporter) -> int:
+    """Return the index of the instance that an adopted run went to, where its queue tells; else the first."""
+    if len(task.flavors) == 1:
+        return 0
+    status = await patiently(lambda: backend.status(ref), what=f"asking for {ref.name}", reporter=reporter)
+    queue = status.queue.queue if status.queue is not None else None
+    there = [index for index, flavor in enumerate(task.flavors) if queue is not None and flavor.queue == queue]
+    return there[0] if len(there) == 1 else 0
 
 
 async def _earlier_totals(backend: TrainingBackend, context: RenderContext, attempt: int) -> Totals:

@@ -31,7 +31,7 @@ class Launched:
     Attributes:
         ref: its newest attempt.
         adopted: True when it existed before: an earlier process of the same try had submitted it.
-        flavor: index of the instance it went to; 0 for an adopted run, whose instance is not known.
+        flavor: index of the instance it went to; 0 for an adopted run, whose instance is not asked for here.
     """
 
     ref: JobRef

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from siflow_provider.core.follow import follow
 from siflow_provider.core.outcome import FollowPolicy, Outcome, OutcomeKind, Totals
 from siflow_provider.core.policy import follow_policy
 from siflow_provider.core.run import RunEnd, run
-from siflow_provider.core.status import Failure, FailureClass, JobRef, Phase
+from siflow_provider.core.status import Failure, FailureClass, JobRef, Phase, QueuePlace
 from siflow_provider.spec.resolve import ResolvedTask
 from tests.unit.core.recorder import Recorder
 from tests.unit.core.scripted_backend import Line, Script, ScriptedBackend, moment, now, phases, room
@@ -143,6 +144,16 @@ async def test_an_adopted_attempt_knows_what_the_ones_before_it_took() -> None:
     step = await first_attempt(backend, make_task(), context(), FollowPolicy(), Recorder(), quota="require")
     assert step.adopted
     assert step.ledger.totals == Totals(queued_seconds=7.0, running_seconds=60.0, gpu_seconds=60.0)
+
+
+@pytest.mark.parametrize(("queue", "flavor"), [("queue-b", 1), ("queue-a", 0), ("elsewhere", 0)])
+async def test_an_adopted_run_is_known_by_its_queue_to_be_on_its_instance(queue: str, flavor: int) -> None:
+    task = two_instances()
+    task = replace(task, flavors=tuple(replace(each, queue=f"queue-{each.instance}") for each in task.flavors))
+    backend = ScriptedBackend(Script(phases((0, Phase.QUEUED), queue=QueuePlace(queue, 1))))
+    await backend.submit(backend.render(task, context()))
+    step = await first_attempt(backend, task, context(), FollowPolicy(), Recorder(), quota="require")
+    assert (step.adopted, step.ledger.flavor) == (True, flavor)
 
 
 QUEUED = Script(phases((0, Phase.QUEUED)))
