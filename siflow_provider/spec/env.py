@@ -136,7 +136,7 @@ def _entry(entry: Any, mode: Mode, path: str) -> str | Hidden:
 def _unknown_key(key: Any) -> tuple[str, str]:
     """Return path and message; a key that is not nearly a right one is not shown: `{value:secret}` is one key."""
     found = nearest(key, ("value", "hidden"))
-    if found is not None and ":" not in key:
+    if found is not None and key.isidentifier():
         return f".{key}", f"unknown key; did you mean {found!r}?"
     return "", "has a key beside `value` and `hidden`, the only two; is a blank missing after a colon?"
 

@@ -80,8 +80,8 @@ def check(
     marks = _marks(document, line_source)
     return Checked(
         None if errors else task,
-        tuple(_placed(problem, marks) for problem in dict.fromkeys(errors)),
-        tuple(_placed(problem, marks) for problem in dict.fromkeys(warnings)),
+        _in_order(errors, marks),
+        _in_order(warnings, marks),
     )
 
 
@@ -184,6 +184,12 @@ def _marks(document: Document, line_source: Document | Path | str | None) -> Doc
         return read_document(line_source)
     except SpecError:
         return document
+
+
+def _in_order(problems: list[Problem], marks: Document) -> tuple[Problem, ...]:
+    """Return each problem once, with its place, in the order of the file."""
+    placed = (_placed(problem, marks) for problem in dict.fromkeys(problems))
+    return tuple(sorted(placed, key=lambda problem: problem.line or 0))
 
 
 def _placed(problem: Problem, marks: Document) -> Problem:

@@ -12,12 +12,12 @@ def test_wrong_kind_and_keys_given_twice_hide_no_other_error(catalog: Catalog) -
     text = "kind: RayJop\nimage: A\nimage: B\ncommand: ' '\nray: {}\ncompute: {type: spot, instances: []}\n"
     found = [(problem.path, problem.line) for problem in check(text, catalog=catalog).errors]
     assert found == [
-        ("image", 3),
         ("kind", 1),
+        ("labels.team", 1),
+        ("image", 3),
         ("image", 3),
         ("command", 4),
         ("compute.instances", 6),
-        ("labels.team", 1),
     ]
 
 
