@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 __all__ = ["LogDrain", "PacedBackend"]
 
 WINDOW = 400
-"""Lines that may be on their way: what fits the socket many times over."""
+"""Lines of usual length that may be on their way: what the socket takes without blocking."""
+WINDOW_BYTES = 64 * 1024
+"""Characters after which all lines must have arrived, whatever their number."""
 SILENCE_SECONDS = 20.0
 _PAUSE_SECONDS = 0.05
 
@@ -114,12 +116,16 @@ class PacedBackend:
 
     async def logs(self, ref: JobRef, selection: LogSelection, cursor: LogCursor) -> AsyncIterator[LogLine]:
         """Yield the backend's lines, with a pause where too many are on their way."""
-        checked = 0
+        checked, size = 0, 0
         stream = self._backend.logs(ref, selection, cursor)
         try:
             async for line in stream:
                 yield line
-                if self._written() - checked >= WINDOW // 4:
+                size += len(line.text)
+                if size >= WINDOW_BYTES:
+                    size = 0
+                    await self._drain.until_room(self._written() + WINDOW)  # long lines: until all have arrived
+                elif self._written() - checked >= WINDOW // 4:
                     checked = self._written()
                     await self._drain.until_room(checked)
         finally:

@@ -86,6 +86,24 @@ async def test_nothing_is_waited_for_where_the_log_is_out_of_sight() -> None:
     assert not await drain.until_room(10**9)
 
 
+async def test_few_long_lines_are_held_back_as_well(log: Path) -> None:
+    class Backend:
+        async def logs(self, *_: Any) -> AsyncIterator[LogLine]:
+            for number in range(10):
+                yield LogLine("master-0", "x" * 16_000, str(number))
+
+    read: list[str] = []
+    paced = PacedBackend(Backend(), await found(), lambda: len(read))  # type: ignore[arg-type]
+
+    async def read_all() -> None:
+        async for line in paced.logs(REF, "all", LogCursor()):
+            read.append(line.position)
+
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(read_all(), 0.3)
+    assert len(read) == 5
+
+
 async def test_lines_come_whole_and_in_order_through_a_paced_backend(log: Path) -> None:
     class Backend:
         name = "local"
