@@ -12,6 +12,7 @@ from typing import Any
 from siflow_provider.backends.local.capacity import Amounts, machine
 from siflow_provider.backends.local.mounts import mount_view
 from siflow_provider.backends.local.processes import MARKER_ENV
+from siflow_provider.backends.local.ray_job import make_shared_folder
 from siflow_provider.backends.local.record import Submission
 from siflow_provider.backends.local.store import RunFolder, StateDir
 from siflow_provider.backends.local.supervisor import SUPERVISOR_NAMES
@@ -38,7 +39,8 @@ def prepare(folder: RunFolder, submission: Submission, hidden: Mapping[str, str]
         SiflowError: a folder that the task mounts is not there.
     """
     document = _with_amounts(submission.document, machine(StateDir(folder.path.parent.parent)))
-    view = mount_view(document["mounts"], folder.work)
+    shared = make_shared_folder(document, folder.path)
+    view = mount_view(document["mounts"], folder.work, shared)
     directory = Path(submission.directory)
     notes = list(view.notes)
     if not directory.is_dir():

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from siflow_provider.backends.local.ray_job import clean_up, ending_of, find_shared_folder, make_shared_folder
+from siflow_provider.backends.local.ray_job import clean_up, ending_of, find_shared_folder, shared_env
 from siflow_provider.backends.local.ray_plan import NodePlan, plan_nodes
 from siflow_provider.backends.local.ray_processes import RayProcesses
 from siflow_provider.backends.local.ray_replicas import SUBMITTER, Replicas
@@ -55,7 +55,7 @@ class RayCluster:
         """Start the head; the rest follows as polls find it ready."""
         self._starts += 1
         self._deadline = time.monotonic() + _START_SECONDS
-        self._api = self._processes.start_head(make_shared_folder(self._launch))
+        self._api = self._processes.start_head(shared_env(self._launch))
         self._links = {}
         self._reason = "the Ray head is starting"
 

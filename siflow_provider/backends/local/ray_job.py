@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from siflow_provider.backends.local.mounts import local_folder
+from siflow_provider.backends.local.mounts import SHARED_PATH, local_folder
 from siflow_provider.backends.local.processes import exit_code
 from siflow_provider.backends.local.ray_api import RayJobInfo
 from siflow_provider.backends.local.ray_leftovers import remove_leftovers
@@ -17,7 +18,15 @@ from siflow_provider.backends.local.ray_replicas import SUBMITTER
 from siflow_provider.backends.local.runner import Ending, Launch
 from siflow_provider.core.identity import LABEL_PREFIX
 
-__all__ = ["clean_up", "ending_of", "entrypoint", "find_shared_folder", "make_shared_folder", "redirect_output"]
+__all__ = [
+    "clean_up",
+    "ending_of",
+    "entrypoint",
+    "find_shared_folder",
+    "make_shared_folder",
+    "redirect_output",
+    "shared_env",
+]
 
 _MESSAGE_CHARACTERS = 600
 
@@ -56,13 +65,20 @@ def find_shared_folder(document: Mapping[str, Any], run_folder: Path) -> Path | 
     return (base or run_folder.parent.parent / "shared") / "siflow-ray" / run
 
 
-def make_shared_folder(launch: Launch) -> dict[str, str]:
-    """Make that folder, and return the variable that names it; {} when none is asked for."""
+def make_shared_folder(document: Mapping[str, Any], run_folder: Path) -> Path | None:
+    """Make that folder and return it."""
+    folder = find_shared_folder(document, run_folder)
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def shared_env(launch: Launch) -> dict[str, str]:
+    """Return the variable that names the shared folder as the job sees it; {} when none is asked for."""
     folder = find_shared_folder(launch.document, launch.folder)
     if folder is None:
         return {}
-    folder.mkdir(parents=True, exist_ok=True)
-    return {SHARED_ENV: str(folder)}
+    return {SHARED_ENV: json.loads(launch.env.get("SIFLOW_MOUNTS", "{}")).get(SHARED_PATH, str(folder))}
 
 
 def clean_up(document: Mapping[str, Any], run_folder: Path) -> None:

@@ -20,7 +20,7 @@ __all__ = ["MAX_NODES", "SHARED_ENV", "NodePlan", "plan_nodes", "ray_unsupported
 MAX_NODES = 8
 """Ray nodes on one machine at most. Each costs about 240 MB and 5 s beside its work (measured with Ray 2.60)."""
 SHARED_ENV = "SIFLOW_SHARED_STORAGE"
-"""Names the folder of the form's `shared_storage`."""
+"""Names the folder of the form's `shared_storage` as the job sees it."""
 _MIN_STORE = 80 * 2**20
 _MAX_STORE = 512 * 2**20
 _STORE_SHARE = 0.3
@@ -123,8 +123,8 @@ def ray_warnings(task: ResolvedTask) -> list[str]:
         )
     if form.ray.shared_storage is not None:
         warnings.append(
-            f"ray.shared_storage: all nodes are on this machine; the shared folder's path is in ${SHARED_ENV}, "
-            "and /tmp/ray is left alone."
+            f"ray.shared_storage: stands at /tmp/ray where this system lets us mount, else elsewhere; ${SHARED_ENV} "
+            "names the place in either case. Without a local folder in the catalog it lies in the state directory."
         )
     sizes = [flavor.resources.cpu for flavor in (task.head, task.flavors[0]) if flavor is not None]
     if any(size != math.ceil(size) for size in sizes):

@@ -11,7 +11,7 @@ import pytest
 
 from siflow_provider.backends.local.processes import Processes
 from siflow_provider.backends.local.ray_cluster import RayCluster
-from siflow_provider.backends.local.ray_job import clean_up, make_shared_folder
+from siflow_provider.backends.local.ray_job import clean_up, make_shared_folder, shared_env
 from siflow_provider.backends.local.runner import Launch, RunnerState
 from siflow_provider.core.identity import LABEL_PREFIX
 from siflow_provider.core.status import Phase
@@ -119,7 +119,9 @@ def test_shared_folder_stays_for_the_next_attempt_of_a_failed_run_and_goes_with_
     launch: Launch, tmp_path: Path, events: list[str]
 ) -> None:
     fake_ray(tmp_path, "raise SystemExit(9)")
-    folder = Path(make_shared_folder(launch)["SIFLOW_SHARED_STORAGE"])
+    folder = make_shared_folder(launch.document, launch.folder)
+    assert folder is not None
+    assert shared_env(launch) == {"SIFLOW_SHARED_STORAGE": str(folder)}
     assert folder == tmp_path / "state" / "shared" / "siflow-ray" / "the-run"
     cluster = RayCluster(launch)
     cluster.start()
@@ -134,6 +136,8 @@ def test_shared_folder_stays_for_the_next_attempt_of_a_failed_run_and_goes_with_
 def test_shared_folder_lies_on_the_volume_s_own_folder(launch: Launch, tmp_path: Path) -> None:
     mount = {"source": "shared_storage", "name": "team", "mount_path": "/tmp/ray", "read_only": False}
     launch.document["mounts"].append({**mount, "local": str(tmp_path / "team"), "sub_path": "ray"})
-    folder = Path(make_shared_folder(launch)["SIFLOW_SHARED_STORAGE"])
+    folder = make_shared_folder(launch.document, launch.folder)
+    assert folder is not None
+    assert shared_env(launch) == {"SIFLOW_SHARED_STORAGE": str(folder)}
     assert folder == tmp_path / "team" / "ray" / "siflow-ray" / "the-run"
     assert folder.is_dir()

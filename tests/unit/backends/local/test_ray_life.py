@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import subprocess
 import sys
@@ -15,6 +14,7 @@ import pytest
 from siflow_provider.backends.local.backend import LocalBackend
 from siflow_provider.backends.local.ray_leftovers import find_processes
 from siflow_provider.core.status import Phase
+from siflow_provider.spec.resolve import Mount
 from tests.unit.backends.local.ray_tasks import (
     ask,
     family,
@@ -222,15 +222,30 @@ async def test_runtime_env_that_can_not_be_made_is_told_in_ray_s_words(backend: 
     assert str(missing) in status.failure.summary
 
 
-async def test_shared_storage_is_one_folder_for_all_nodes_and_is_cleaned_up(
-    backend: LocalBackend, state_dir: Path
+async def test_volumes_and_shared_storage_stand_at_their_paths_on_every_node(
+    backend: LocalBackend, state_dir: Path, tmp_path: Path
 ) -> None:
+    mount = Mount("volume", "team", "/volume/data", local=str(tmp_path / "team"))
     ray = {"shared_storage": {"volume": "team", "clean_up": True}, "debug": {"keep_seconds": 1}}
-    command = 'echo it > "$SIFLOW_SHARED_STORAGE/f"; echo "at $SIFLOW_SHARED_STORAGE"'
-    ref = await submit(backend, ray_task(command, ray=ray))
-    assert (await wait_for(backend, ref)).phase is Phase.SUCCEEDED
-    folder = Path(next(line for line in await lines_of(backend, ref) if line.startswith("at ")).removeprefix("at "))
-    assert state_dir in folder.parents
+    command = """python - <<'PY'
+import os, ray
+ray.init(log_to_driver=False)
+def write(number):
+    for folder in (os.environ["SIFLOW_SHARED_STORAGE"], os.environ["SIFLOW_MOUNT_TEAM"]):
+        open(f"{folder}/{number}", "w").write("it")
+    return ray.get_runtime_context().get_node_id()
+tasks = [ray.remote(num_cpus=1, scheduling_strategy="SPREAD")(write).remote(number) for number in range(2)]
+ray.get(tasks)
+print("all see", sorted(os.listdir(os.environ["SIFLOW_SHARED_STORAGE"])))
+PY
+echo "at $SIFLOW_SHARED_STORAGE and $SIFLOW_MOUNT_TEAM" """
+    ref = await submit(backend, ray_task(command, workers=1, mounts=(mount,), ray=ray))
+    status = await wait_for(backend, ref)
+    lines = await lines_of(backend, ref)
+    assert status.phase is Phase.SUCCEEDED, (status.failure, lines)
+    assert "all see ['0', '1']" in lines
+    if any("mounted for this run alone" in event.text for event in status.events):
+        assert "at /tmp/ray and /volume/data" in lines
+    assert {path.name for path in (tmp_path / "team").iterdir()} == {"0", "1"}
+    folder = state_dir / "shared" / "siflow-ray" / ref.task_uuid
     await wait_until(lambda: not folder.exists())
-    manifest = json.loads((state_dir / "runs" / ref.name / "manifest.json").read_text(encoding="utf-8"))
-    assert folder.name == manifest["ref"]["task_uuid"]
