@@ -102,14 +102,17 @@ def lines_of_plain_bash(token: str) -> list[str]:
 
 
 def expect_loopback_only(processes: list[psutil.Process]) -> None:
-    listening = [
-        connection.laddr.ip
-        for process in processes
-        for connection in process.net_connections(kind="inet")
-        if connection.status == psutil.CONN_LISTEN
-    ]
-    assert len(listening) > 10
-    assert set(listening) <= {"127.0.0.1", "::ffff:127.0.0.1", "::1"}
+    listening = {address for process in processes for address in listening_addresses(process)}
+    assert listening <= {"127.0.0.1", "::ffff:127.0.0.1", "::1"}
+    assert "127.0.0.1" in listening
+
+
+def listening_addresses(process: psutil.Process) -> list[str]:
+    try:
+        connections = process.net_connections(kind="inet")
+    except psutil.NoSuchProcess:
+        return []
+    return [connection.laddr.ip for connection in connections if connection.status == psutil.CONN_LISTEN]
 
 
 def expect_token_is_asked_for(url: str, state_dir: Path, name: str) -> None:
@@ -129,7 +132,14 @@ def expect_hidden(canary: str, url: str, state_dir: Path, name: str, temp_dir: P
     folders = [state_dir, temp_dir]
     files = [path for folder in folders for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
     assert len(files) > 20
-    assert [path for path in files if canary.encode() in path.read_bytes()] == []
+    assert [path for path in files if canary.encode() in content_of(path)] == []
+
+
+def content_of(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""  # Ray keeps some files for a moment only
 
 
 async def test_failing_command_names_the_submitter_with_exit_code_and_last_lines(backend: LocalBackend) -> None:
