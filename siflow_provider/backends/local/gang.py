@@ -95,8 +95,7 @@ class Gang:
             self._fail(member, code, "")
 
     def _fail(self, member: _Member, code: int | None, summary: str) -> None:
-        reason = summary or f"exit code {code}"
-        member.status = replace(member.status, phase=Phase.FAILED, exit_code=code, reason=reason)
+        member.status = replace(member.status, phase=Phase.FAILED, exit_code=code, reason=summary)
         if self._ending is None:
             status = member.status
             self._ending = Ending(False, replica=status.name, rank=status.rank, exit_code=code, summary=summary)

@@ -63,11 +63,13 @@ class Processes:
         return process
 
     def reap_orphans(self) -> None:
-        """Take the exit of each ended process that was left to us, so that none stays a zombie."""
-        for child in _children(recursive=False):
-            if child.pid not in self._own and _is_zombie(child):
-                with contextlib.suppress(ChildProcessError):
-                    os.waitpid(child.pid, os.WNOHANG)
+        """Take the exit of each ended process that was left to us, so that none stays a zombie. One system call."""
+        while (pid := _ended_child()) is not None:
+            own = self._own.get(pid)
+            if own is not None and own.returncode is None:
+                own.poll()  # its exit code belongs to its owner
+            else:
+                os.waitpid(pid, os.WNOHANG)
 
     def end(self, processes: Iterable[subprocess.Popen[bytes]], grace_seconds: float) -> None:
         """End these processes and all below them: SIGTERM to their groups, SIGKILL after the grace."""
@@ -103,7 +105,7 @@ class Processes:
     def _alive(self) -> list[psutil.Process]:
         for process in self._own.values():
             process.poll()
-        return [child for child in _children(recursive=True) if not _is_zombie(child)]
+        return [child for child in psutil.Process().children(recursive=True) if not _is_zombie(child)]
 
 
 def kill_tree(members: Iterable[psutil.Process]) -> None:
@@ -144,8 +146,13 @@ def _is_marked(process: psutil.Process, uid: str) -> bool:
         return False
 
 
-def _children(*, recursive: bool) -> list[psutil.Process]:
-    return psutil.Process().children(recursive=recursive)
+def _ended_child() -> int | None:
+    """Return a child that has ended and whose exit nobody took yet, without taking it."""
+    try:
+        ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return None
+    return ended.si_pid if ended is not None else None
 
 
 def _tree(pid: int) -> list[psutil.Process]:

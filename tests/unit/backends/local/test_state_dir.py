@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from siflow_provider.backends.local import store
@@ -112,3 +114,14 @@ async def test_a_thousand_looks_at_a_run_take_well_under_a_second(backend: Local
     for _ in range(1000):
         await backend.status(ref)
     assert time.process_time() - started < 1
+
+
+async def test_supervision_costs_next_to_nothing_while_a_run_goes_on(backend: LocalBackend, state_dir: Path) -> None:
+    command = "for i in $(seq 20); do (setsid true &); done; sleep 600"
+    ref = await backend.submit(backend.render(task(command, workers=1), context()))
+    await running(backend, ref)
+    supervisor = supervisor_of(state_dir, ref)
+    await until(lambda: not [child for child in supervisor.children() if child.status() == psutil.STATUS_ZOMBIE])
+    before = sum(supervisor.cpu_times()[:2])
+    await asyncio.sleep(3)
+    assert sum(supervisor.cpu_times()[:2]) - before < 0.15
