@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import signal
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -71,7 +72,8 @@ class Attempt:
         try:
             gpus = self._wait_for_admission()
             if gpus is not None:
-                runner = self._start(gpus)
+                runner = self._make_runner(gpus)
+                runner.start()
                 self._follow(runner)
         except Exception as error:
             self._fail(error)
@@ -106,7 +108,7 @@ class Attempt:
 
     # -- the work
 
-    def _start(self, gpus: tuple[int, ...]) -> Runner:
+    def _make_runner(self, gpus: tuple[int, ...]) -> Runner:
         try:
             place = prepare(self._folder, self._submission, self._hidden)
         except UsageError as error:
@@ -127,9 +129,7 @@ class Attempt:
         )
         if (monitoring := place.document["monitoring"]) is not None:
             self._links = {"metrics": f"http://127.0.0.1:{monitoring['port']}{monitoring['path']}"}
-        runner = _runner(launch)
-        runner.start()
-        return runner
+        return _runner(launch)
 
     def _follow(self, runner: Runner) -> None:
         """Poll until the work has ended and nothing is kept, or somebody asked for the end."""
@@ -183,8 +183,11 @@ class Attempt:
         """End a run that could not be started or followed, with what we know."""
         if self._state.phase.terminal:
             return
-        hint = error.hint if isinstance(error, SiflowError) else "See supervisor.log in the run's folder."
-        message = error.message if isinstance(error, SiflowError) else f"{type(error).__name__}: {error}"
+        if isinstance(error, SiflowError):
+            message, hint = error.message, error.hint
+        else:
+            traceback.print_exception(error)
+            message, hint = f"{type(error).__name__}: {error}", f"See {self._folder.supervisor_log}."
         category = FailureClass.DATA_PATH if isinstance(error, _CannotPrepare) else FailureClass.PLATFORM
         failure = Failure(category=category, summary=message, hint=hint)
         self._end_processes()
@@ -208,7 +211,8 @@ class Attempt:
             )
             return
         gone = lost(self._state, "the supervisor was told to end (SIGTERM), as at a shutdown of the machine")
-        self._save(**{name: getattr(gone, name) for name in ("phase", "reason", "failure", "replicas", "queue")})
+        changes = {name: getattr(gone, name) for name in ("phase", "reason", "failure", "replicas", "queue")}
+        self._save(**changes, ended_at=datetime.now(UTC))
 
     # -- the state file and the clock
 
