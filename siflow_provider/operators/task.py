@@ -11,7 +11,7 @@ from airflow.providers.common.compat.sdk import AirflowTaskTimeout
 from siflow_provider.core.attempts import Step
 from siflow_provider.core.outcome import OutcomeKind
 from siflow_provider.core.run import RunEnd
-from siflow_provider.errors import BackendError, RunFailed
+from siflow_provider.errors import BackendError, RunFailed, SiflowError
 from siflow_provider.hooks.siflow import SiflowHook
 from siflow_provider.links import LINKS
 from siflow_provider.operators.arguments import KillAction, Logs, QuotaPolicy
@@ -246,4 +246,9 @@ class SiflowTaskOperator(RendersForms):
         """End or leave this try's run when nobody follows it any more."""
         instance = context["ti"]
         reporter = TaskReporter(self.log, Store(instance), veil=Veil())
-        stop_quietly(SiflowHook(self.conn_id).settings(), identity_of(instance), reporter, self.on_kill_action, why)
+        try:
+            settings = SiflowHook(self.conn_id).settings()
+        except SiflowError as error:
+            reporter.note(f"{why}, and it can't be stopped from here: {error}", warning=True)
+            return
+        stop_quietly(settings, identity_of(instance), reporter, self.on_kill_action, why)

@@ -16,6 +16,7 @@ from siflow_provider.core.outcome import Outcome, OutcomeKind, Totals
 from siflow_provider.core.status import Failure, FailureClass, JobRef, Phase, Status
 from siflow_provider.operators import PyTorchJobOperator
 from siflow_provider.triggers.run import Carried, RunEvent, RunTrigger
+from siflow_provider.triggers.store import identity_of
 
 Maker = Callable[..., tuple[PyTorchJobOperator, dict[str, Any]]]
 
@@ -176,6 +177,15 @@ def test_run_is_stopped_when_airflow_gives_up_the_wait(make: Maker, backend_home
     (status,) = statuses(backend_home)
     assert (status.ref, status.phase) == (ref, Phase.STOPPED)
     assert "Airflow ended the wait" in status.stopped_by
+
+
+def test_lost_connection_does_not_hide_why_the_wait_ended(make: Maker, backend_home: Path) -> None:
+    operator, context = make("true", conn_id="nowhere")
+    with pytest.raises(Exception, match="Trigger failure"):
+        operator.resume_execution("__fail__", {"error": "Trigger failure"}, context)  # type: ignore[arg-type]
+    carried = Carried(prefix="x", task_uuid=identity_of(context["ti"]).task_uuid)
+    with pytest.raises(AirflowException, match="no connection there"):
+        resume(operator, context, RunEvent(error="no connection there", carried=carried))
 
 
 def test_kill_in_a_worker_stops_the_run_and_never_raises(make: Maker, backend_home: Path) -> None:
