@@ -94,28 +94,32 @@ class RayCluster:
     # -- the steps, in order
 
     def _wait_for_head(self) -> None:
-        if not self._processes.head_listens:
-            self._give_up_late([self._nodes[0].replica])
+        if not self._is_due():
             return
-        # the dashboard comes up beside them
+        head = self._nodes[0]
+        if head.replica not in self._alive_nodes():
+            self._give_up_late([head.replica])
+            return
+        self._links = {"dashboard": self._api.url}
+        token = self._processes.token_file
+        self._launch.event(f"Ray's dashboard: {self._api.url} (where it asks for a token: {token} holds it)")
+        # not before: a head of Ray 2.40 takes a worker of its own address for itself, and ends
         self._processes.start_workers()
         self._deadline = time.monotonic() + _START_SECONDS
         self._reason = "the Ray nodes are starting"
         self._step = self._wait_for_nodes
 
-    def _wait_for_nodes(self) -> None:
-        if not self._is_due():
-            return
+    def _alive_nodes(self) -> set[str]:
         try:
-            alive = self._api.alive_nodes()
+            return self._api.alive_nodes()
         except BackendUnavailable:
             # the dashboard is not there yet, or not all of it
-            self._give_up_late(["Ray's dashboard"])
+            return set()
+
+    def _wait_for_nodes(self) -> None:
+        if len(self._nodes) > 1 and not self._is_due():
             return
-        if not self._links:
-            self._links = {"dashboard": self._api.url}
-            token = self._processes.token_file
-            self._launch.event(f"Ray's dashboard: {self._api.url} (where it asks for a token: {token} holds it)")
+        alive = self._alive_nodes()
         for node in self._nodes:
             if node.replica in alive and self._replicas.mark_running(node):
                 self._launch.event(f"{', '.join(node.replicas)} joined the Ray cluster")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import socket
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -56,12 +55,6 @@ class RayProcesses:
         """Whether the head's first process is there."""
         head = self._started.get(self._head.replica)
         return head is not None and head.poll() is None
-
-    @property
-    def head_listens(self) -> bool:
-        """Whether other nodes can come to the head."""
-        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-            return self.head_lives and probe.connect_ex(("127.0.0.1", self._ports["port"])) == 0
 
     def start_head(self, extra_env: Mapping[str, str]) -> RayApi:
         """Start the head on ports of its own and return the way to ask it; it answers some seconds later."""
