@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -37,7 +36,6 @@ DEFAULT_CONN_ID = "siflow_default"
 CatalogSource = Path | str | dict[str, Any]
 """A catalog file, its text, or its content."""
 
-_log = logging.getLogger(__name__)
 _told: set[str] = set()
 
 
@@ -179,7 +177,7 @@ class SiflowHook(BaseHook):
             )
         if self.siflow_conn_id not in _told:
             _told.add(self.siflow_conn_id)
-            _log.info("no connection %r: runs use this machine (backend local)", self.siflow_conn_id)
+            self.log.info("no connection %r: runs use this machine (backend local)", self.siflow_conn_id)
         return Settings(backend="local")
 
 
