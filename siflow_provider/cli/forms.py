@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -102,7 +102,7 @@ def render(
     task = resolve(load(file, catalog=known, templates=True), known, user="user", templates=True)
     identity = Identity(dag_id="dag", task_id="task", run_id="run")
     manifest = _render(backend, task, RenderContext(identity=identity, user_name="user"))
-    for document in _documents(manifest, reveal=reveal):
+    for document in _revealed(backend, manifest) if reveal else manifest.documents:
         sys.stdout.write("---\n" + _yaml(document))
 
 
@@ -119,25 +119,14 @@ def _render(backend: str, task: ResolvedTask, context: RenderContext) -> Manifes
     raise UsageError(f"no rendering for the backend {backend!r}.", hint=f"Choose one of: {', '.join(RENDERERS)}.")
 
 
-def _documents(manifest: Manifest, *, reveal: bool) -> list[Mapping[str, Any]]:
-    """Return the documents; with `reveal`, hidden values stand where the Secret or the environment carries them."""
-    if not reveal:
-        return list(manifest.documents)
-    hidden = {name: value.reveal() for name, value in manifest.hidden.items()}
-    return [_revealed(document, hidden) for document in manifest.documents]
+def _revealed(backend: str, manifest: Manifest) -> Iterable[Mapping[str, Any]]:
+    """Return the documents with the hidden values where they belong: in the Secret, or beside the names of them."""
+    if backend == "kubernetes":
+        from siflow_provider.backends.kubernetes.rendering import revealed
 
-
-def _revealed(node: Any, hidden: Mapping[str, str]) -> Any:
-    from siflow_provider.spec.hidden import MASK
-
-    if isinstance(node, Mapping):
-        return {
-            key: hidden[key] if key in hidden and value == MASK else _revealed(value, hidden)
-            for key, value in node.items()
-        }
-    if isinstance(node, list | tuple):
-        return [_revealed(item, hidden) for item in node]
-    return node
+        return revealed(manifest)
+    values = {name: value.reveal() for name, value in sorted(manifest.hidden.items())}
+    return [{**document, "hidden_env": values} for document in manifest.documents]
 
 
 def _yaml(document: Mapping[str, Any]) -> str:

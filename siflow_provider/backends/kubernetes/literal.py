@@ -8,24 +8,31 @@ __all__ = ["DOLLAR_ENV", "TICK_ENV", "kubelet_literal", "submitter_literal"]
 
 DOLLAR_ENV = "SIFLOW_DOLLAR"
 TICK_ENV = "SIFLOW_BACKTICK"
-_RUN_OF_DOLLARS = re.compile(r"\$+(\()?")
+_EXPANDED = re.compile(
+    r"""
+      \$\$                                             # becomes one dollar
+    | \$ (?= [^\x00-\x7f] )                            # may tear the character apart
+    | \$\( (?= [-.\w]* \) )                            # a variable's name
+    | \$\( (?= [^)]*? \$ (?: [$(] | [^\x00-\x7f] ) )   # left alone up to the next `)`, so what is inside must not be
+    """,
+    re.VERBOSE,
+)
 
 
 def kubelet_literal(text: str) -> str:
     """Return `text` so that the kubelet, which turns `$$` into `$` and expands `$(NAME)`, gives it back unchanged.
 
-    source: Kubernetes v1.36 third_party/forked/golang/expansion/expand.go
+    Only what it would change is doubled, so that a command reads in a manifest as it was written. A kubelet without
+    the fix that came in 1.36 tears apart a character outside ASCII behind a `$`; with 1.34 the container then never
+    starts.
+
+    source: Kubernetes v1.36 third_party/forked/golang/expansion/expand.go; kubernetes/kubernetes#136323, #136325
 
     Example:
-        >>> kubelet_literal("a $HOME $(date) $$")
-        'a $HOME $$(date) $$$$'
+        >>> kubelet_literal("a $HOME $(date +%F) $(NAME) $$")
+        'a $HOME $(date +%F) $$(NAME) $$$$'
     """
-
-    def double(match: re.Match[str]) -> str:
-        run = match[0].rstrip("(")
-        return match[0] if len(run) == 1 and match[1] is None else run + match[0]
-
-    return _RUN_OF_DOLLARS.sub(double, text)
+    return _EXPANDED.sub(lambda match: match[0].replace("$", "$$"), text)
 
 
 def submitter_literal(text: str) -> str:

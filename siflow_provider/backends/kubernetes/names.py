@@ -29,14 +29,14 @@ __all__ = [
     "RESULTS_FILE",
     "RUN_DIR",
     "SCRIPTS_DIR",
-    "command_config",
     "env_secret",
+    "files_config",
     "job_name",
     "ssh_secret",
 ]
 
 SCRIPTS_DIR = "/etc/siflow"
-"""Where the ConfigMap with the command stands; the form allows no mount below `/etc`, so nothing can hide it."""
+"""Where the files of the run stand; the form allows no mount below `/etc`, so nothing can hide it."""
 KEYS_DIR = "/etc/siflow-ssh"
 """Where the SSH key stands; beside the scripts and not below, since nothing can be mounted inside a ConfigMap."""
 RUN_DIR = "/run/siflow"
@@ -64,14 +64,14 @@ def job_name(task: ResolvedTask, identity: Identity) -> str:
     return f"{prefix}{identity.name('')}" if is_template(prefix) else identity.name(prefix)
 
 
-def command_config(name: str) -> str:
-    """Return the name of the ConfigMap that holds the command of the job `name`."""
-    return f"{name}-command"
-
-
 def env_secret(name: str) -> str:
     """Return the name of the Secret that holds the hidden environment of the job `name`."""
     return f"{name}-env"
+
+
+def files_config(name: str) -> str:
+    """Return the name of the ConfigMap that holds the files of the job `name`, where it has any."""
+    return f"{name}-files"
 
 
 def ssh_secret(name: str) -> str:

@@ -1,7 +1,7 @@
 """One replica's pod: container, environment, resources, where it may run.
 
-Nothing of the author's command stands in a pod: it is a file of the run's ConfigMap, so no shell, no kubelet and no
-controller on the way can read anything into it.
+The kubelet expands `$(NAME)` and `$$` in a container's argv and environment; what is the author's is written so that
+it comes out as he wrote it.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ class Replica:
         instance: the form's own word for it.
         units: units of the instance; a template where the form still holds one.
         command: argv; None leaves the start to the controller.
+        args: more argv; apart from `command` so that a reader sees which part is the author's.
         env: variables of the role, stronger than the task's.
     """
 
@@ -55,6 +56,7 @@ class Replica:
     units: int | str
     command: tuple[str, ...] | None
     env: Mapping[str, str]
+    args: tuple[str, ...] = ()
 
 
 def replica_pod(task: ResolvedTask, context: RenderContext, replica: Replica) -> dict[str, Any]:
@@ -64,7 +66,9 @@ def replica_pod(task: ResolvedTask, context: RenderContext, replica: Replica) ->
     size = amounts(replica.flavor.resources, replica.units, replica.instance)
     container: dict[str, Any] = {"name": replica.container, "image": task.image}
     if replica.command is not None:
-        container["command"] = list(replica.command)
+        container["command"] = [kubelet_literal(word) for word in replica.command]
+    if replica.args:
+        container["args"] = [kubelet_literal(word) for word in replica.args]
     container["env"] = replica_env(task, context, replica.env)
     if size:
         container["resources"] = {"requests": size, "limits": dict(size)}

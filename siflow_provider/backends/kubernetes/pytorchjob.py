@@ -1,5 +1,7 @@
 """The PyTorchJob object (kubeflow.org/v1, training-operator v1.9.3).
 
+A replica's argv is `bash -c WRAPPER siflow bash -c COMMAND`: `args` are what the form promises, `command` starts them.
+
 What is left out on purpose: `nprocPerNode`, so that `WORLD_SIZE` counts machines and torchrun may use every GPU; a
 `Worker` key without workers, which the operator's webhook refuses; `activeDeadlineSeconds`, for which the operator sets
 no timer. `cleanPodPolicy: Running` ends leftover workers of a finished job and keeps finished pods and their logs.
@@ -13,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from siflow_provider.backends.kubernetes.amounts import first_instance
 from siflow_provider.backends.kubernetes.metadata import is_queued, job_metadata
-from siflow_provider.backends.kubernetes.names import SCRIPTS_DIR
 from siflow_provider.backends.kubernetes.pod import Replica, replica_pod
+from siflow_provider.backends.kubernetes.scripts import render_wrapper
 from siflow_provider.spec.base import is_template
 
 if TYPE_CHECKING:
@@ -48,7 +50,8 @@ def _replicas(task: ResolvedTask, context: RenderContext, role: str, count: int)
         flavor=task.flavors[0],
         instance=first_instance(task.task.compute),
         units=task.task.compute.units_per_replica,
-        command=("bash", f"{SCRIPTS_DIR}/run.sh"),
+        command=("bash", "-c", render_wrapper(task), "siflow"),
+        args=("bash", "-c", task.task.command),
         env={},
     )
     return {"replicas": count, "restartPolicy": "Never", "template": replica_pod(task, context, replica)}

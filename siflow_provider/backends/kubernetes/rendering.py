@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from siflow_provider.backends.kubernetes.hosts import render_hostfiles
 from siflow_provider.backends.kubernetes.limits import unsupported, warnings
 from siflow_provider.backends.kubernetes.metadata import object_metadata, run_selector
-from siflow_provider.backends.kubernetes.names import command_config, env_secret, job_name
+from siflow_provider.backends.kubernetes.names import env_secret, files_config, job_name
 from siflow_provider.backends.kubernetes.patch import apply_patch
 from siflow_provider.backends.kubernetes.pod import metrics_port_name
 from siflow_provider.backends.kubernetes.pytorchjob import render_pytorchjob
@@ -53,7 +53,9 @@ def render(task: ResolvedTask, context: RenderContext) -> Manifest:
     documents = [apply_patch(job, form.kubernetes.patch)]
     if task.hidden:
         documents.append(_env_secret(task, context, name))
-    documents.append(_command_config(task, context, name))
+    files = _files(task, name)
+    if files:
+        documents.append(_files_config(task, context, name, files))
     if form.monitoring is not None:
         documents.append(_pod_monitor(task, context, name))
     return Manifest(task=task, context=context, name=name, documents=tuple(documents), hidden=dict(task.hidden))
@@ -81,14 +83,18 @@ def _env_secret(task: ResolvedTask, context: RenderContext, name: str) -> dict[s
     }
 
 
-def _command_config(task: ResolvedTask, context: RenderContext, name: str) -> dict[str, Any]:
+def _files(task: ResolvedTask, name: str) -> dict[str, str]:
     files = render_scripts(task)
     if task.task.ssh and not isinstance(task.task, RayJob):
         files |= render_hostfiles(task, name)
+    return files
+
+
+def _files_config(task: ResolvedTask, context: RenderContext, name: str, files: dict[str, str]) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": object_metadata(task, context, command_config(name)),
+        "metadata": object_metadata(task, context, files_config(name)),
         "immutable": True,
         "data": files,
     }

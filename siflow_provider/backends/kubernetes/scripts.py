@@ -1,7 +1,9 @@
-"""The scripts of the run's ConfigMap: they start the command, keep its exit code and print what it reports.
+"""The scripts around the command: they start it, keep its exit code and print what it reports.
 
-The command is a file beside them, read by bash itself and given to `bash -c` as one argument: whatever stands in it
-reaches bash untouched. Only bash and, for SSH, OpenSSH are asked of the image.
+A PyTorchJob's wrapper stands in the container, before the command, as one argument of bash; it is written without
+`$$` and `$(`, so that it reads in the manifest as it runs. A RayJob's entrypoint goes through a shell line that KubeRay
+writes, so there the command is a file of the run's ConfigMap, read by bash itself. Either way `bash -c` gets the
+command as one argument. Only bash and, for SSH, OpenSSH are asked of the image.
 """
 
 from __future__ import annotations
@@ -15,13 +17,18 @@ from siflow_provider.spec.task import RayJob
 if TYPE_CHECKING:
     from siflow_provider.spec.resolve import ResolvedTask
 
-__all__ = ["render_scripts"]
+__all__ = ["render_scripts", "render_wrapper"]
 
-_HEAD = f"""\
+_PURPOSE = f"""\
 # Runs the task's command, keeps its exit code, then prints what it wrote to ${RESULTS_ENV}.
+"""
+
+_READ_COMMAND = f"""\
 IFS= read -r -d '' command < {SCRIPTS_DIR}/command
 [ -n "$command" ] || {{ printf 'siflow: {SCRIPTS_DIR}/command is not there\\n' >&2; exit 1; }}
+"""
 
+_REPORT = f"""
 report() {{
   local LC_ALL=C text=
   [ -s "${RESULTS_ENV}" ] || return 0
@@ -67,7 +74,7 @@ supervise() {
 """
 
 _RUN_SUPERVISED = """
-supervise bash -c "$command"
+supervise "$@"
 code=$?
 report
 exit "$code"
@@ -172,14 +179,18 @@ ray.shutdown()
 """
 
 
+def render_wrapper(task: ResolvedTask) -> str:
+    """Return what a PyTorchJob's replica runs with the command's argv (`bash -c COMMAND`) as its arguments."""
+    return "".join([_PURPOSE, _REPORT, _SUPERVISED, _WITH_SSH if task.task.ssh else "", _RUN_SUPERVISED])
+
+
 def render_scripts(task: ResolvedTask) -> dict[str, str]:
-    """Return the files of the ConfigMap by name, hostfiles apart."""
+    """Return the files that a replica needs beside its manifest, by name, hostfiles apart; often none."""
     in_ray, ssh = isinstance(task.task, RayJob), bool(task.task.ssh)
-    parts = [_HEAD] if in_ray else [_HEAD, _SUPERVISED]
-    if ssh:
-        parts.append(_WITH_SSH_IN_RAY if in_ray else _WITH_SSH)
-    parts.append(_RUN_IN_RAY if in_ray else _RUN_SUPERVISED)
-    files = {"command": task.task.command, "run.sh": "".join(parts)}
+    files: dict[str, str] = {}
+    if in_ray:
+        parts = [_PURPOSE, _READ_COMMAND, _REPORT, _WITH_SSH_IN_RAY if ssh else "", _RUN_IN_RAY]
+        files |= {"command": task.task.command, "run.sh": "".join(parts)}
     if ssh:
         files["ssh.sh"] = _SSH
         if in_ray:

@@ -1,4 +1,4 @@
-"""What a replica mounts: claims by sub path, shared memory, the scripts, and a folder of its own.
+"""What a replica mounts: claims by sub path, shared memory, the files of the run, and a folder of its own.
 
 A claim that is mounted twice is one volume with two mounts; Kubernetes refuses a volume that is named twice, and some
 drivers refuse one that is attached twice.
@@ -14,7 +14,7 @@ from siflow_provider.backends.kubernetes.names import (
     KEYS_DIR,
     RUN_DIR,
     SCRIPTS_DIR,
-    command_config,
+    files_config,
     job_name,
     ssh_secret,
 )
@@ -57,14 +57,16 @@ def replica_storage(task: ResolvedTask, context: RenderContext, *, shm_size: str
     limit = {} if shm_size is None else {"sizeLimit": shm_size}
     storage.add({"name": "shm", "emptyDir": {"medium": "Memory", **limit}}, "/dev/shm")
     storage.add({"name": "siflow-run", "emptyDir": {}}, RUN_DIR)
-    scripts = {"name": "siflow", "configMap": {"name": command_config(name), "defaultMode": _READ_AND_RUN}}
-    storage.add(scripts, SCRIPTS_DIR, readOnly=True)
+    in_ray = isinstance(task.task, RayJob)
+    files = {"name": "siflow", "configMap": {"name": files_config(name), "defaultMode": _READ_AND_RUN}}
+    if in_ray or task.task.ssh:
+        storage.add(files, SCRIPTS_DIR, readOnly=True)
     if task.task.ssh:
         keys = {"name": "siflow-ssh", "secret": {"secretName": ssh_secret(name), "defaultMode": _OWNER_READS}}
         storage.add(keys, KEYS_DIR, readOnly=True)
-        if not isinstance(task.task, RayJob):
+        if not in_ray:
             for key, path in HOSTFILES.items():
-                storage.add(scripts, path, subPath=key, readOnly=True)
+                storage.add(files, path, subPath=key, readOnly=True)
     return storage
 
 

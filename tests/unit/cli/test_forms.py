@@ -47,7 +47,25 @@ def test_render_masks_hidden_values_unless_revealed(command: Command) -> None:
     kinds = [document["kind"] for document in yaml.safe_load_all(masked.out) if document]
     assert "PyTorchJob" in kinds
     revealed = command("render", form, "--reveal")
-    assert "canary-7f3a" in revealed.out
+    (secret,) = [document for document in yaml.safe_load_all(revealed.out) if document["kind"] == "Secret"]
+    assert secret["stringData"] == {"TOKEN": "canary-7f3a"}
+    assert revealed.out.replace("canary-7f3a", "'***'") == masked.out
+
+
+def test_local_rendering_names_hidden_values_and_shows_them_when_asked(command: Command) -> None:
+    form = command.form(extra="env: {TOKEN: {value: canary-7f3a, hidden: true}}\n")
+    masked = command("render", form, "--backend", "local")
+    assert "canary-7f3a" not in masked.out
+    assert yaml.safe_load(masked.out)["hidden_env"] == ["TOKEN"]
+    revealed = command("render", form, "--backend", "local", "--reveal")
+    assert yaml.safe_load(revealed.out)["hidden_env"] == {"TOKEN": "canary-7f3a"}
+
+
+def test_render_shows_the_command_where_the_container_runs_it(command: Command) -> None:
+    done = command("render", command.form("echo \"$HOME\" 'x' $(date +%F)"))
+    (job,) = yaml.safe_load_all(done.out)
+    (container,) = job["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]["containers"]
+    assert container["args"] == ["bash", "-c", "echo \"$HOME\" 'x' $(date +%F)\n"]
 
 
 def test_render_prints_the_same_twice(command: Command) -> None:

@@ -40,6 +40,14 @@ def test_any_json_file_comes_back_as_it_was(value: Any, indent: int, ascii_only:
     assert reader.value == value
 
 
+def test_a_text_with_other_line_separators_in_it_stays_one_text() -> None:
+    value = {"note": "one\u2028two\u2029three\x85four\x7f"}
+    line = result_line(json.dumps(value, indent=1, ensure_ascii=False))
+    reader = ResultReader()
+    assert feed(reader, line or "") == []
+    assert reader.value == value
+
+
 def test_a_result_of_many_pieces_is_put_together() -> None:
     reader = ResultReader()
     value = {"curve": list(range(20_000))}

@@ -1,4 +1,4 @@
-"""The rendered scripts under the real bash: what the author wrote arrives byte for byte, and the end is told right."""
+"""What is rendered under the real bash: what the author wrote arrives byte for byte, and the end is told right."""
 
 from __future__ import annotations
 
@@ -13,11 +13,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
 
+from siflow_provider.backends.kubernetes.limits import MAX_COMMAND_BYTES
 from siflow_provider.backends.kubernetes.names import RUN_DIR, SCRIPTS_DIR
 from siflow_provider.core.results import MAX_RESULT_BYTES, ResultReader
 from siflow_provider.core.status import LogLine
-from tests.unit.backends.kubernetes.tasks import document, pytorch, ray, rendered
+from tests.unit.backends.kubernetes import kubelet
+from tests.unit.backends.kubernetes.tasks import container, document, env, pytorch, ray, rendered
 
 FORMS = [pytest.param(pytorch, id="PyTorchJob"), pytest.param(ray, id="RayJob")]
 SHOW_ARGV = "import json, sys; print(json.dumps(sys.argv[1:]))"
@@ -25,7 +29,7 @@ NASTY = [
     "plain",
     "two words",
     'it\'s "quoted"',
-    "$HOME ${PATH} $(id) $$ $1",
+    "$HOME ${PATH} $(id) $$ $1 $(TASK_UUID) $$(TASK_UUID) $€",
     "`id` \\`id\\`",
     "back\\slash \\n \\\\",
     "new\nline",
@@ -44,16 +48,25 @@ def box(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@contextmanager
-def started(form: Callable[..., object], command: str, box: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Start the command as a pod would, with the files of its ConfigMap."""
-    data = document(rendered(form(command=command)), "ConfigMap")["data"]  # type: ignore[arg-type]  # either kind
-    for name, text in data.items():
+def argv_of_pod(command: str) -> list[bytes]:
+    master = container(rendered(pytorch(command=command)), "master")
+    return kubelet.argv(master, kubelet.environment(master))
+
+
+def entrypoint_of_ray(command: str, box: Path) -> list[bytes]:
+    for name, text in document(rendered(ray(command=command)), "ConfigMap")["data"].items():
         here = text.replace(SCRIPTS_DIR, str(box / "scripts")).replace(RUN_DIR, str(box / "run"))
         (box / "scripts" / name).write_bytes((text if name == "command" else here).encode())
+    return [b"bash", os.fsencode(box / "scripts" / "run.sh")]
+
+
+@contextmanager
+def started(form: Callable[..., object], command: str, box: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Start the command as a pod would: by the argv that the kubelet makes, or with the files of its ConfigMap."""
+    argv = argv_of_pod(command) if form is pytorch else entrypoint_of_ray(command, box)
     env = {"PATH": os.environ["PATH"], "SIFLOW_RESULTS": str(box / "run" / "results.json"), "BOX": str(box)}
     process = subprocess.Popen(
-        ["bash", str(box / "scripts" / "run.sh")],
+        argv,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -110,9 +123,39 @@ def test_shell_text_is_run_by_bash_as_it_stands(form: Callable[..., object], box
     assert (code, out, err) == (0, expected.stdout, expected.stderr)
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_pod_without_its_command_does_not_pass_for_a_success(form: Callable[..., object], box: Path) -> None:
-    code, out, err = finished(form, "", box)
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=st.text(alphabet="$$()NA{}'\"`\\ \n\r\té日🚀;&|<", max_size=60))
+@example(text="\n".join(NASTY))
+@example(text="$(SIFLOW_ATTEMPT) $$(SIFLOW_ATTEMPT) $(echo $(SIFLOW_ATTEMPT)) $((1)) $( $")
+def test_bash_c_gets_the_very_bytes_of_the_form(text: str, box: Path) -> None:
+    command = f'printf %s "$BASH_EXECUTION_STRING"; exit 4\n{text}'
+    code, out, err = finished(pytorch, command, box)
+    assert (code, out, err) == (4, command.encode(), b"")
+
+
+def test_container_runs_bash_c_with_the_text_of_the_form() -> None:
+    command = "set -e\necho \"$HOME\" 'x' `id` $(date +%F)\npython train.py"
+    for role in ("master", "worker"):
+        shown = container(rendered(pytorch(command=command, workers=1)), role)
+        assert shown["args"] == ["bash", "-c", command]
+        assert shown["command"][:2] == ["bash", "-c"]
+        assert shown["command"][3:] == ["siflow"]
+
+
+def test_name_of_a_variable_in_the_command_is_left_to_bash() -> None:
+    manifest = rendered(pytorch(command="echo $(TASK_UUID) $$"))
+    assert "TASK_UUID" in env(manifest, "master")
+    assert container(manifest, "master")["args"][-1] == "echo $$(TASK_UUID) $$$$"
+    assert argv_of_pod("echo $(TASK_UUID) $$")[-3:] == [b"bash", b"-c", b"echo $(TASK_UUID) $$"]
+
+
+def test_longest_command_is_taken_by_the_system_as_one_argument(box: Path) -> None:
+    command = "exit 5 # $$" + "x" * (MAX_COMMAND_BYTES - 11)
+    assert finished(pytorch, command, box)[0] == 5
+
+
+def test_ray_run_without_its_command_does_not_pass_for_a_success(box: Path) -> None:
+    code, out, err = finished(ray, "", box)
     assert (code, out) == (1, b"")
     assert b"command is not there" in err
 

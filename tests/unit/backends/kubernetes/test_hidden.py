@@ -32,7 +32,8 @@ def test_who_submits_gets_the_values_in_their_secret_and_nothing_else_changed() 
 
 
 def test_task_without_hidden_values_has_no_secret() -> None:
-    assert [item["kind"] for item in rendered(pytorch()).documents] == ["PyTorchJob", "ConfigMap"]
+    assert [item["kind"] for item in rendered(pytorch()).documents] == ["PyTorchJob"]
+    assert [item["kind"] for item in rendered(ray()).documents] == ["RayJob", "ConfigMap"]
 
 
 def test_manifest_is_made_of_json_and_yaml_types_only() -> None:

@@ -7,6 +7,7 @@ import pytest
 from siflow_provider.backends.kubernetes.rendering import render
 from siflow_provider.core.identity import MAX_NAME, Identity
 from siflow_provider.core.protocol import RenderContext
+from siflow_provider.spec.hidden import Hidden
 from siflow_provider.spec.policy import KubernetesOptions
 from tests.unit.backends.kubernetes.tasks import (
     CPU,
@@ -98,7 +99,8 @@ def test_every_object_lies_in_the_groups_namespace() -> None:
 
 
 def test_what_belongs_to_the_job_says_whose_it_is_and_nothing_else() -> None:
-    form = pytorch(labels={"team": "nlp"}, kubernetes=KubernetesOptions(annotations={"example.com/net": "rdma"}))
+    options = KubernetesOptions(annotations={"example.com/net": "rdma"})
+    form = pytorch(labels={"team": "nlp"}, kubernetes=options, ssh=True)
     metadata = document(rendered(form), "ConfigMap")["metadata"]
     assert set(metadata["labels"]) == {"app.kubernetes.io/managed-by", *IDENTITY.labels()}
     assert metadata["annotations"] == IDENTITY.annotations()
@@ -121,9 +123,10 @@ def test_job_name_fits_every_controller(prefix: str | None, attempt: int) -> Non
 
 
 def test_all_objects_of_a_run_are_found_by_its_name() -> None:
-    manifest = rendered(pytorch())
+    manifest = rendered(ray(), hidden={"TOKEN": Hidden("a-token")})
     assert job(manifest)["metadata"]["name"] == manifest.name
-    assert document(manifest, "ConfigMap")["metadata"]["name"] == f"{manifest.name}-command"
+    assert document(manifest, "ConfigMap")["metadata"]["name"] == f"{manifest.name}-files"
+    assert document(manifest, "Secret")["metadata"]["name"] == f"{manifest.name}-env"
 
 
 def test_same_task_and_identity_give_the_same_manifest_and_another_try_gives_another() -> None:

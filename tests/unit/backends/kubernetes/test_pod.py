@@ -167,4 +167,4 @@ def test_submitter_is_not_scraped() -> None:
 def test_task_without_monitoring_opens_no_port() -> None:
     manifest = rendered(pytorch())
     assert "ports" not in container(manifest, "master")
-    assert [item["kind"] for item in manifest.documents] == ["PyTorchJob", "ConfigMap"]
+    assert [item["kind"] for item in manifest.documents] == ["PyTorchJob"]

@@ -39,7 +39,7 @@ def test_the_first_flavor_is_the_one_that_is_rendered() -> None:
     assert container(manifest, "master")["resources"]["limits"] == {"cpu": "16", "memory": "64Gi"}
 
 
-def test_command_is_in_no_pod() -> None:
-    manifest = rendered(pytorch(command="echo 'a' > $HOME; $(NAME)", workers=1))
-    assert [container(manifest, role)["command"] for role in pods(manifest)] == [["bash", "/etc/siflow/run.sh"]] * 2
-    assert "args" not in container(manifest, "master")
+def test_all_of_a_plain_job_stands_in_the_job_itself() -> None:
+    manifest = rendered(pytorch(workers=1))
+    assert [item["kind"] for item in manifest.documents] == ["PyTorchJob"]
+    assert not any("configMap" in volume for pod in pods(manifest).values() for volume in pod["spec"]["volumes"])

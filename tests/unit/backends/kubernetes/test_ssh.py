@@ -12,6 +12,7 @@ import pytest
 from siflow_provider.backends.kubernetes.names import KEYS_DIR, RUN_DIR, SCRIPTS_DIR, ssh_secret
 from siflow_provider.spec.quantity import Resources
 from siflow_provider.spec.resolve import Flavor
+from tests.unit.backends.kubernetes import kubelet
 from tests.unit.backends.kubernetes.tasks import CPU, container, document, env, pods, pytorch, ray, rendered
 
 SERVER = '#!/bin/sh\necho "sshd $*" >> "$BOX/calls"\n'
@@ -48,7 +49,8 @@ def test_replica_without_gpu_has_one_slot_a_core_and_never_none(flavor: Flavor, 
 
 def test_task_without_ssh_has_neither_keys_nor_hosts() -> None:
     manifest = rendered(pytorch(workers=1))
-    assert set(document(manifest, "ConfigMap")["data"]) == {"command", "run.sh"}
+    assert set(document(rendered(ray(workers=1)), "ConfigMap")["data"]) == {"command", "run.sh"}
+    assert [item["kind"] for item in manifest.documents] == ["PyTorchJob"]
     assert not any("secret" in volume for volume in pods(manifest)["master"]["spec"]["volumes"])
 
 
@@ -75,7 +77,8 @@ class Box:
             (folder / "bin" / "sshd").chmod(0o755)
 
     def run(self, port: int = 22, **env: str) -> subprocess.CompletedProcess[str]:
-        data = document(rendered(pytorch(ssh=True, command='echo "command"; exit 3')), "ConfigMap")["data"]
+        manifest = rendered(pytorch(ssh=True, command='echo "command"; exit 3'))
+        master = container(manifest, "master")
         places = {
             KEYS_DIR: str(self.folder / "keys"),
             SCRIPTS_DIR: str(self.folder / "scripts"),
@@ -85,13 +88,17 @@ class Box:
             "/dev/tcp/$1/22": f"/dev/tcp/$1/{port}",
             ":/usr/sbin:/sbin:/usr/local/sbin": "",
         }
-        for name, text in data.items():
+
+        def placed(text: str) -> str:
             for place, here in places.items():
-                text = text.replace(place, here)  # noqa: PLW2901 - a chain of replacements
-            (self.folder / "scripts" / name).write_text(text)
+                text = text.replace(place, here)
+            return text
+
+        for name, text in document(manifest, "ConfigMap")["data"].items():
+            (self.folder / "scripts" / name).write_text(placed(text))
         base = {"HOME": str(self.folder / "home"), "BOX": str(self.folder), "SIFLOW_RESULTS": str(self.folder / "none")}
         base["PATH"] = f"{self.folder / 'bin'}:{os.environ['PATH']}"
-        command = ["bash", str(self.folder / "scripts" / "run.sh")]
+        command = [placed(word.decode()) for word in kubelet.argv(master, kubelet.environment(master))]
         return subprocess.run(command, env=base | env, capture_output=True, text=True, timeout=60, check=False)
 
 

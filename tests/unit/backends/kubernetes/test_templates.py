@@ -70,7 +70,7 @@ def test_texts_and_numbers_keep_their_templates() -> None:
     assert job(manifest)["metadata"]["labels"]["siflow-provider/visible-in-group"] == "{{ params.shared }}"
     assert container(manifest, "master")["image"] == "registry.example/a:{{ params.tag }}"
     assert container(manifest, "master")["ports"][0]["containerPort"] == N
-    assert document(manifest, "ConfigMap")["data"]["command"] == form.command
+    assert container(manifest, "master")["args"][-1] == form.command
     assert "{{ params.lr }}" in text
     assert "{{ params.shm }}" in text
     assert "conn.hf.password" not in text
@@ -148,7 +148,7 @@ def _shown_or_named(form: Path, data: dict[str, Any]) -> bool:
     [
         ("image", "registry.example/a:{{ params.tag }}", "image: registry.example/a:{{ params.tag }}"),
         ("workers", "{{ params.n }}", "replicas: '{{ params.n }}'"),
-        ("command", "echo {{ ds }}", "command: echo {{ ds }}"),
+        ("command", "echo {{ ds }}", "- echo {{ ds }}"),
         ("volumes", [{"name": "pvc:{{ params.v }}", "mount_path": "/mnt/v"}], "claimName: pvc:{{ params.v }}"),
     ],
 )
