@@ -21,7 +21,7 @@ from pydantic import (
 if TYPE_CHECKING:
     from siflow_provider.errors import Problem
 
-__all__ = ["Form", "Mode", "Template", "Unknown", "is_template", "is_unknown", "left_over", "passed", "plain_text"]
+__all__ = ["Form", "Mode", "Template", "is_template", "is_unknown", "left_over", "passed", "plain_text"]
 
 _LEFT_OVER = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
 
@@ -34,12 +34,6 @@ class Template(str):
     """
 
     __slots__ = ()
-
-
-class Unknown:
-    """Stands for a wrong or missing value, so that the rules about the other values can still be checked."""
-
-    resolve = None
 
 
 def is_template(value: object) -> bool:

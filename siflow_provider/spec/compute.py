@@ -10,8 +10,8 @@ from pydantic import BeforeValidator, Discriminator, Tag
 from siflow_provider.spec.base import ITEM, Form, is_unknown, plain_text
 from siflow_provider.spec.containers import NAME_OR_MAPPING, STRUCTURE
 from siflow_provider.spec.scalars import Count, Filled, Flag, Positive, PositiveSeconds, Quantity, choice
-from siflow_provider.spec.wording import kind_of, none_of
-from siflow_provider.spec.wrongs import Wrong, Wrongs
+from siflow_provider.spec.wording import kind_of, nearest, none_of
+from siflow_provider.spec.wrongs import Unknown, Wrong, Wrongs
 
 __all__ = [
     "COMPUTE_TYPES",
@@ -153,11 +153,11 @@ def _compute_shape(value: Any) -> Any:
     if not isinstance(value, Mapping):
         raise Wrong(f"must be a mapping such as {example}, not {kind_of(value)}")
     kind = value.get("type")
-    if kind is None:
-        raise Wrongs([(".type", f"is required: one of {', '.join(COMPUTE_TYPES)}")])
-    if not is_unknown(kind) and not (isinstance(kind, str) and kind in COMPUTE_TYPES):
-        raise Wrongs([(".type", none_of(kind, COMPUTE_TYPES))])
-    return value
+    if is_unknown(kind) or (isinstance(kind, str) and kind in COMPUTE_TYPES):
+        return value
+    message = f"is required: one of {', '.join(COMPUTE_TYPES)}" if kind is None else none_of(kind, COMPUTE_TYPES)
+    meant = nearest(kind, COMPUTE_TYPES) or Unknown()
+    raise Wrongs([(".type", message)], kept={**value, "type": meant})
 
 
 Compute = Annotated[

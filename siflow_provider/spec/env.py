@@ -93,12 +93,12 @@ def parse_env(value: Any, info: ValidationInfo) -> dict[str, str | Hidden]:
             continue
         try:
             out[name] = _entry(entry, mode, f"env.{name}")
-        except Wrongs as error:
-            wrongs.extend((f".{name}{path}", message) for path, message in error.found)
-        except ValueError as error:
-            wrongs.append((f".{name}", str(error)))
+        except Wrong as error:
+            found = error.found if isinstance(error, Wrongs) else [("", str(error))]
+            wrongs.extend((f".{name}{path}", message) for path, message in found)
+            out[name] = ""  # a rule reads the name alone
     if wrongs:
-        raise Wrongs(wrongs)
+        raise Wrongs(wrongs, kept=out)
     return out
 
 

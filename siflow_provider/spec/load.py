@@ -7,16 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
-
 from siflow_provider.errors import Problem, SpecError
 from siflow_provider.spec import rules
 from siflow_provider.spec.base import Mode, plain_text
 from siflow_provider.spec.document import Document, as_mapping, is_file_name, read_document
 from siflow_provider.spec.dump import to_fields
 from siflow_provider.spec.lookup import Lookup
-from siflow_provider.spec.problems import problems_of, without_wrongs
 from siflow_provider.spec.resolve import Defaults
+from siflow_provider.spec.second_look import validated
 from siflow_provider.spec.task import PyTorchJob, RayJob, Task
 from siflow_provider.spec.wording import kind_of, nearest, none_of
 
@@ -26,8 +24,6 @@ if TYPE_CHECKING:
 __all__ = ["KINDS", "Checked", "Source", "check", "load"]
 
 Source = Path | str | Mapping[str, Any] | Task
-_TURNS = 4
-"""Taking out a wrong value may uncover another; after that many turns the rules between fields are left unchecked."""
 KINDS: dict[str, type[PyTorchJob] | type[RayJob]] = {"PyTorchJob": PyTorchJob, "RayJob": RayJob}
 
 
@@ -73,7 +69,7 @@ def check(
         return Checked(None, error.problems)
     mode = Mode(templates=templates, rendered=rendered)
     model = KINDS[_kind(data, kind, errors)]
-    task = _validated(data, model, mode, errors)
+    task = validated(data, model, mode, errors)
     warnings = list(mode.warnings)
     if task is not None:
         _check_whole(task, catalog, errors, warnings)
@@ -141,19 +137,6 @@ def _kind(data: dict[Any, Any], wanted: str | None, errors: list[Problem]) -> st
     return kind
 
 
-def _validated(data: dict[str, Any], model: type[Task], mode: Mode, errors: list[Problem]) -> Task | None:
-    """Return the task and add its errors; with errors, the task has `Unknown` where they are."""
-    lenient = replace(mode, templates=True, warnings=[])
-    for turn in range(_TURNS):
-        try:
-            return model.model_validate(data, context=lenient if turn else mode)
-        except ValidationError as error:
-            if not turn:
-                errors.extend(problems_of(error, model))
-            data = without_wrongs(data, error)
-    return None
-
-
 def _check_whole(task: Task, catalog: Catalog | None, errors: list[Problem], warnings: list[Problem]) -> None:
     """Add what is wrong or doubtful between the fields, and between the form and the catalog."""
     errors.extend(rules.errors_of(task))
@@ -161,18 +144,8 @@ def _check_whole(task: Task, catalog: Catalog | None, errors: list[Problem], war
     if catalog is not None:
         lookup = Lookup(task, catalog, Defaults(), final=False)
         lookup.resolved()
-        errors.extend(_news(lookup.findings.errors, errors))
+        errors.extend(lookup.findings.errors)
         warnings.extend(lookup.findings.warnings)
-
-
-def _news(found: list[Problem], before: list[Problem]) -> list[Problem]:
-    """Return what the catalog adds: no queue can be found for a compute that is wrong by itself, nor an image."""
-    told = {problem.path.split(".")[0] for problem in before}
-    return [
-        one
-        for one in found
-        if not (one.path == "compute" and "compute" in told) and not (one.path.startswith("image") and "image" in told)
-    ]
 
 
 def _marks(document: Document, line_source: Document | Path | str | None) -> Document:

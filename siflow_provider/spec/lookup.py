@@ -103,10 +103,23 @@ class Lookup:
         image = self.task.image
         if not isinstance(image, CatalogImage):
             return str(image) if isinstance(image, str) else None
+        if image.preset is not None and image.custom is not None:  # which is meant is not known
+            self._image_entry("preset", image.preset)
+            self._image_entry("custom", image.custom)
+            return None
         kind = "preset" if image.preset is not None else "custom"
         name: Any = getattr(image, kind)
         if name is None or is_unknown(name):
             return f"{kind}:{name}:{image.version}" if is_template(name) else None
+        entry = self._image_entry(kind, name)
+        if entry is None or self.catalog is None:
+            return None
+        self._ray_in(entry, kind, name, getattr(self.catalog.images, kind))
+        return self._image_version(entry, kind, name, image.version)
+
+    def _image_entry(self, kind: str, name: Any) -> ImageEntry | None:
+        if is_unknown(name):
+            return None
         path = f"image.{kind}"
         if self.catalog is None:
             self.findings.wrong(path, f"{name!r} is a catalog name and there is no catalog; give one or write a URL")
@@ -115,12 +128,10 @@ class Lookup:
         entry = entries.get(name)
         if entry is None:
             self._no_image(path, kind, name, entries)
-            return None
-        if self.scope.admits(entry) is False:
+        elif self.scope.admits(entry) is False:
             self.findings.wrong(path, f"{name!r} {self.scope.why_not(entry)}")
             return None
-        self._ray_in(entry, kind, name, entries)
-        return self._image_version(entry, kind, name, image.version)
+        return entry
 
     def _no_image(self, path: str, kind: str, name: str, entries: Mapping[str, ImageEntry]) -> None:
         other = "custom" if kind == "preset" else "preset"

@@ -129,17 +129,19 @@ def _queued(flavor: Flavor, compute: Any, catalog: Catalog, scope: Scope, findin
 def _matches(entry: QueueEntry, compute: Any, instance: str, scope: Scope) -> bool | None:
     """Say whether a queue takes the task; None when that is decided by something not known yet."""
     wanted = {"type": compute.type, "instance": instance, "pool": getattr(compute, "pool", None)}
-    wanted.update({flag: getattr(compute, flag, False) for flag in _FLAGS})
-    maybe = False
+    flags = {flag: getattr(compute, flag, False) for flag in _FLAGS}
+    stability = _stability(compute)
+    maybe = isinstance(compute, Reserved) and not compute.accept_idle and bool(stability or compute.prefer_idle)
+    if not maybe:  # else they contradict each other, which the rules of the form tell
+        wanted |= flags
     for name, value in wanted.items():
         if is_unknown(value):
             maybe = True
         elif getattr(entry, name) != value:
             return False
-    stability = _stability(compute)
     if stability is not None and is_unknown(stability):
         maybe = True
-    elif stability is not None and stability not in entry.stability:
+    elif not maybe and stability is not None and stability not in entry.stability:
         return False
     admitted = scope.admits(entry)
     if admitted is False:
@@ -155,12 +157,12 @@ def _no_queue(compute: Any, instance: str, catalog: Catalog, scope: Scope) -> st
     asked = [f"type {compute.type}", f"instance {instance}"]
     asked += [f"{name} {value}" for name in ("pool",) if isinstance(value := getattr(compute, name, None), str)]
     asked += [f"{flag}: true" for flag in _FLAGS if getattr(compute, flag, False) is True]
-    asked += [f"stability {stability}"] if (stability := _stability(compute)) else []
+    asked += [f"stability {stability}"] if isinstance(stability := _stability(compute), str) else []
     usable = [entry for entry in catalog.queues if scope.admits(entry) is not False]
     same = [_told(entry) for entry in usable if entry.instance == instance]
     message = f"no queue of the catalog takes {', '.join(asked)}"
     pools = list(dict.fromkeys(entry.pool for entry in usable if entry.pool))
-    if isinstance(compute, Reserved) and compute.pool not in pools:
+    if isinstance(compute, Reserved) and not is_unknown(compute.pool) and compute.pool not in pools:
         return f"{message}: {compute.pool!r} is no pool for you; {suggest(compute.pool, pools, what='pools')}"
     if same:
         return f"{message}; queues for {instance} are for: {listed(same)}"

@@ -1,20 +1,19 @@
-"""Turn pydantic's errors into problems that a user can act on, and take the wrong values out for a second look."""
+"""Turn pydantic's errors into problems that a user can act on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from siflow_provider.errors import Problem
-from siflow_provider.spec.base import Unknown
 from siflow_provider.spec.document import join
 from siflow_provider.spec.wording import kind_of, quote, suggest
 from siflow_provider.spec.wrongs import Wrongs
 
-__all__ = ["field_names", "problems_of", "without_wrongs"]
+__all__ = ["field_names", "path_of", "problems_of", "steps"]
 
 Loc = tuple[str | int, ...]
 _TAG = "\0"
@@ -44,7 +43,7 @@ def problems_of(error: ValidationError, model: type[BaseModel]) -> list[Problem]
 
 def path_of(loc: Loc) -> str:
     """Return a location as users write paths: `volumes[1].mount_path`."""
-    parts = list(_clean(loc))
+    parts = list(steps(loc))
     if parts and isinstance(parts[-1], int) and "[key]" in loc:
         parts[-1] = str(parts[-1])
     path = ""
@@ -53,7 +52,8 @@ def path_of(loc: Loc) -> str:
     return path
 
 
-def _clean(loc: Loc) -> Loc:
+def steps(loc: Loc) -> Loc:
+    """Return a location without pydantic's own steps."""
     return tuple(part for part in loc if not (isinstance(part, str) and (part.startswith(_TAG) or part == "[key]")))
 
 
@@ -88,7 +88,7 @@ def _unknown_key(loc: Loc, model: type[BaseModel]) -> str:
 
     *parents, key = loc
     names = field_names(model, tuple(parents))
-    special = explain(str(key), _clean(tuple(parents)), tuple(parents), model)
+    special = explain(str(key), steps(tuple(parents)), tuple(parents), model)
     return special or f"unknown key; {suggest(key, names, what='known here')}"
 
 
@@ -126,44 +126,3 @@ def models_in(field: Any) -> list[type[BaseModel]]:
             found.append(one)
         waiting.extend(getattr(one, "__args__", ()))
     return found
-
-
-def without_wrongs(data: Mapping[str, Any], error: ValidationError) -> dict[str, Any]:
-    """Return a copy of the form in which each wrong or missing value is `Unknown` and each unknown key is gone."""
-    patched: Any = dict(data)
-    for detail in error.errors(include_url=False, include_input=False):
-        loc = _clean(detail["loc"])
-        if detail["type"] in {"extra_forbidden", "invalid_key"} or "[key]" in detail["loc"]:
-            patched = _edited(patched, loc, remove=True)
-            continue
-        cause = detail.get("ctx", {}).get("error")
-        rests = [_first(rest) for rest, _ in cause.found] if isinstance(cause, Wrongs) else [()]
-        for rest in rests:
-            patched = _edited(patched, (*loc, *rest), remove=loc == ("env",) and bool(rest))
-    return patched if isinstance(patched, dict) else {}
-
-
-def _first(rest: str) -> Loc:
-    """Return the first step of a relative path."""
-    name = rest.removeprefix(".").split(".", 1)[0].split("[", 1)[0]
-    return (name,) if name else ()
-
-
-def _edited(value: Any, loc: Loc, *, remove: bool) -> Any:
-    if not loc:
-        return Unknown()
-    part, rest = loc[0], loc[1:]
-    if isinstance(value, BaseModel):
-        value = dict(value)
-    if isinstance(value, Mapping):
-        out = dict(value)
-        if not rest and remove:
-            out.pop(part, None)
-        else:
-            out[part] = _edited(out.get(part), rest, remove=remove)
-        return out
-    if isinstance(value, list | tuple) and isinstance(part, int) and part < len(value):
-        items = list(value)
-        items[part] = _edited(items[part], rest, remove=remove)
-        return items
-    return Unknown()

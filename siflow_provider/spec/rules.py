@@ -73,9 +73,9 @@ def _compute(task: Task) -> Iterator[Problem]:
         return
     if isinstance(compute, Idle) and "priority" in task.model_fields_set and not is_unknown(task.priority):
         yield Problem("priority", f"{quote(task.priority)} is not allowed: idle compute has no priority; leave it out")
-    if isinstance(compute, Reserved):
+    if isinstance(compute, Reserved | Undecided):
         yield from _reserved(compute)
-    elif not isinstance(compute, Undecided):
+    if not isinstance(compute, Reserved):
         yield from _instances(compute.instances)
     nodes = compute.nodes
     if nodes is not None and not is_unknown(nodes):
@@ -85,7 +85,7 @@ def _compute(task: Task) -> Iterator[Problem]:
                 yield Problem(f"compute.nodes.only[{index}]", f"{quote(name)} is also excluded; keep it in one list")
 
 
-def _reserved(compute: Reserved) -> Iterator[Problem]:
+def _reserved(compute: Reserved | Undecided) -> Iterator[Problem]:
     accepts = compute.accept_idle
     if is_unknown(accepts) or accepts:
         return
@@ -96,7 +96,7 @@ def _reserved(compute: Reserved) -> Iterator[Problem]:
 
 
 def _instances(instances: Any) -> Iterator[Problem]:
-    if is_unknown(instances):
+    if instances is None or is_unknown(instances):
         return
     if not instances:
         yield Problem("compute.instances", "must name one instance or more, best first")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Findings", "Scope", "scope_of"]
 
+_PLACE = {"region", "cluster"}
 Dimension = Literal["region", "cluster", "project_group", "user"]
 _LISTS: dict[Dimension, str] = {
     "region": "regions",
@@ -94,9 +95,7 @@ def scope_of(task: Task, catalog: Catalog | None, defaults: Defaults, user: str,
     given = {name: None if name in unknown else value for name, value in own.items()}
     fallback = {name: _default(name, catalog, defaults) for name in own}
     group = given["project_group"] or (None if "project_group" in unknown else fallback["project_group"])
-    region, cluster, entry = given["region"], given["cluster"], None
-    if not unknown & {"region", "cluster"}:
-        region, cluster, entry = _place(given, fallback, catalog, findings)
+    region, cluster, entry = _place(given, fallback, unknown, catalog, findings)
     if catalog is not None and catalog.project_groups and group is not None and group not in catalog.project_groups:
         hint = suggest(group, catalog.project_groups, what="project groups")
         findings.wrong("project_group", f"{group!r} is no project group of the catalog; {hint}")
@@ -114,22 +113,32 @@ def _default(name: str, catalog: Catalog | None, defaults: Defaults) -> str | No
 
 
 def _place(
-    given: dict[str, Any], fallback: dict[str, str | None], catalog: Catalog | None, findings: Findings
+    given: dict[str, Any],
+    fallback: dict[str, str | None],
+    unknown: set[str],
+    catalog: Catalog | None,
+    findings: Findings,
 ) -> tuple[str | None, str | None, ClusterEntry | None]:
+    """Return region, cluster and its entry; what is wrong joins `unknown`, so that nothing is narrowed by it."""
     region, cluster = given["region"], given["cluster"]
-    if catalog is None or not catalog.clusters:
-        return region or fallback["region"], cluster or fallback["cluster"], None
-    if region is None and cluster is None:
-        region, cluster = fallback["region"], fallback["cluster"]
-    if not _known("region", region, (one.region for one in catalog.clusters), findings):
+    clusters = catalog.clusters if catalog is not None else ()
+    if not unknown & _PLACE and (not clusters or (region is None and cluster is None)):
+        region, cluster = region or fallback["region"], cluster or fallback["cluster"]
+    if not clusters:
         return region, cluster, None
-    if not _known("cluster", cluster, (one.cluster for one in catalog.clusters), findings):
+    if not _known("region", region, (one.region for one in clusters), findings):
+        unknown.add("region")
+    if not _known("cluster", cluster, (one.cluster for one in clusters), findings):
+        unknown.add("cluster")
+    if unknown & _PLACE:
+        unknown |= {name for name, value in (("region", region), ("cluster", cluster)) if value is None}
         return region, cluster, None
-    fits = [one for one in catalog.clusters if region in (None, one.region) and cluster in (None, one.cluster)]
+    fits = [one for one in clusters if region in (None, one.region) and cluster in (None, one.cluster)]
     if not fits:
-        at_home = [one.cluster for one in catalog.clusters if one.region == region]
+        at_home = [one.cluster for one in clusters if one.region == region]
         hint = suggest(cluster, at_home, what="its clusters")
         findings.wrong("cluster", f"{cluster!r} is not in the region {region!r}; {hint}")
+        unknown |= _PLACE
         return region, cluster, None
     return _chosen(fits, region, cluster, fallback, findings)
 

@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
-__all__ = ["Wrong", "Wrongs"]
+__all__ = ["Unknown", "Wrong", "Wrongs"]
+
+
+class Unknown:
+    """Stands for a wrong or missing value, so that the rules about the other values can still be checked."""
+
+    resolve = None
 
 
 class Wrong(ValueError):
@@ -14,10 +21,15 @@ class Wrong(ValueError):
 class Wrongs(Wrong):
     """Problems below the validated value: pairs of relative path and message.
 
+    Attributes:
+        found: the pairs.
+        kept: the value with `Unknown` in the place of what is wrong; `Unknown` alone when no rule reads its parts.
+
     Example:
         raise Wrongs([(".type", "is required")])    # at `compute` this is about `compute.type`
     """
 
-    def __init__(self, found: Iterable[tuple[str, str]]) -> None:
+    def __init__(self, found: Iterable[tuple[str, str]], *, kept: Any = None) -> None:
         self.found = tuple(found)
+        self.kept = Unknown() if kept is None else kept
         super().__init__("; ".join(f"{path.lstrip('.')}: {message}" for path, message in self.found))

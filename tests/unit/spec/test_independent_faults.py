@@ -1,0 +1,157 @@
+"""Faults that have nothing to do with each other: none of them hides another, whatever they are of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from siflow_provider.spec import Catalog, check, load_catalog
+from tests.unit.spec import (
+    test_advanced_rules,
+    test_basics_rules,
+    test_compute_rules,
+    test_environment_rules,
+    test_mount_rules,
+    test_ray_rules,
+)
+from tests.unit.spec.forms import BASES, CATALOG, P, Row, changed
+
+LOADED = load_catalog(CATALOG)
+FAULTS: list[Row] = [
+    row
+    for rules in (
+        test_basics_rules,
+        test_compute_rules,
+        test_environment_rules,
+        test_mount_rules,
+        test_advanced_rules,
+        test_ray_rules,
+    )
+    for row in rules.WRONG
+]
+"""Of single fields, of fields that contradict each other, and of names that the catalog lacks."""
+
+
+READS = {
+    "a RayJob field on a PyTorchJob": ("kind",),
+    "instance of another region": ("region", "cluster"),
+    "no queue in this cluster": ("region", "cluster"),
+    "pool of another group": ("project_group",),
+    "volume of another group": ("project_group",),
+    "a field of reserved": ("compute.type",),
+    "instances is required": ("compute.type",),
+}
+"""Fault -> the other fields that its rule reads; where one of them is wrong, nothing can be said about it."""
+
+
+def places(row: Row) -> list[tuple[Any, ...]]:
+    """Return the places that a fault is about."""
+    paths = (*row[2], *READS.get(row[0], ()))
+    return [path if isinstance(path, tuple) else tuple(path.split(".")) for path in paths]
+
+
+def are_apart(one: Row, other: Row) -> bool:
+    """Say whether two faults of one kind of task are about different places of the form."""
+    return one[1] == other[1] and not any(
+        mine[: len(theirs)] == theirs[: len(mine)] for mine in places(one) for theirs in places(other)
+    )
+
+
+@st.composite
+def independent(draw: st.DrawFn) -> list[Row]:
+    """Draw two or three faults that are apart."""
+    chosen = [draw(st.sampled_from(FAULTS))]
+    for _ in range(draw(st.integers(1, 2))):
+        rest = [row for row in FAULTS if all(are_apart(row, one) for one in chosen)]
+        chosen.append(draw(st.sampled_from(rest)))
+    return chosen
+
+
+@settings(max_examples=1000, deadline=None)
+@given(independent())
+def test_every_one_of_several_independent_faults_is_told_once(faults: list[Row]) -> None:
+    form = BASES[faults[0][1]]
+    for fault in faults:
+        form = changed(form, fault[2])
+    told = [(problem.path, problem.message) for problem in check(form, catalog=LOADED).errors]
+    assert {fault[3] for fault in faults} <= {path for path, _ in told}
+    assert len(told) == len(set(told))
+
+
+def test_a_form_that_is_wrong_all_over_tells_everything_at_once(catalog: Catalog) -> None:
+    form = {
+        "kind": "RayJob",
+        "labels": {"team": "nlp2"},
+        "project_group": "nlpp",
+        "image": {"preset": "raay", "version": "2.60"},
+        "command": "python x",
+        "compute": {
+            "type": "idle",
+            "instances": ["gpu.a100-8", "gpu.a100-8"],
+            "units_per_replica": 0,
+            "stability": "lowest",
+            "guarantee": True,
+            "pool": "x",
+        },
+        "workers": True,
+        "priority": "high",
+        "ray": {
+            "autoscaling": {"min_workers": 3, "max_workers": 2},
+            "runtime_env": {"pipp": ["a"]},
+            "shared_storage": {"volume": "nope"},
+        },
+    }
+    assert sorted(problem.path for problem in check(form, catalog=catalog).errors) == [
+        "compute.guarantee",
+        "compute.instances[1]",
+        "compute.pool",
+        "compute.stability",
+        "compute.units_per_replica",
+        "image.preset",
+        "labels.team",
+        "priority",
+        "project_group",
+        "ray.autoscaling.max_workers",
+        "ray.runtime_env.pipp",
+        "ray.shared_storage.volume",
+        "workers",
+    ]
+
+
+def test_fields_of_a_compute_whose_type_is_wrong_are_checked_too(catalog: Catalog) -> None:
+    compute = {"instances": ["gpu.h100-8", "gpu.h100-8"], "units_per_replica": 0, "stability": "lowest"}
+    for kind in ({}, {"type": "cheap"}):
+        errors = check(changed(BASES[P], {"compute": compute | kind}), catalog=catalog).errors
+        assert {problem.path for problem in errors} == {
+            "compute.type",
+            "compute.units_per_replica",
+            "compute.stability",
+            "compute.instances[1]",
+        }
+
+
+def test_a_wrong_key_or_value_of_a_mapping_hides_none_of_its_others(catalog: Catalog) -> None:
+    changes = {
+        "env": {"RANK": "0", 1: "x", "A B": "x", "X": None, "MASTER_PORT": "1"},
+        ("labels",): {"bad key": ["x"], 7: "x", "team": "nlpp"},
+        "region": "cn-eats",
+        "cluster": "alhpa",
+    }
+    paths = {problem.path for problem in check(changed(BASES[P], changes), catalog=catalog).errors}
+    assert paths == {
+        *("env", "env.RANK", "env.A B", "env.X", "env.MASTER_PORT"),
+        *("labels.bad key", "labels.7", "labels.team", "region", "cluster"),
+    }
+
+
+def test_a_wrong_region_narrows_nothing(catalog: Catalog) -> None:
+    changes = {"region": "cn-eats", "compute.instances": ["gpu.h100-8"], "volumes": []}
+    assert [one.path for one in check(changed(BASES[P], changes), catalog=catalog).errors] == ["region"]
+
+
+def test_a_list_written_as_text_is_looked_up_where_it_is_right(catalog: Catalog) -> None:
+    volumes = "[{'name': 'nope', 'mount_path': '/etc'}, {'name': 'team-dat', 'mount_path': '/mnt/b'}]"
+    errors = check(changed(BASES[P], {"volumes": volumes}), catalog=catalog).errors
+    assert {one.path for one in errors} == {"volumes[0].mount_path", "volumes[0].name", "volumes[1].name"}
