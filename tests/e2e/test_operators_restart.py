@@ -139,3 +139,26 @@ def test_ten_jobs_that_are_over_at_once_succeed_all(stack: AirflowStack) -> None
     run = stack.trigger("op_quick")
     assert run.wait(200) == "success", run.states()
     wait_until(lambda: len(runs_of(stack, "op-quick")) == 10, timeout=5, what="ten runs")
+
+
+def test_triggerer_that_was_frozen_while_another_took_over_stops_nothing(pg_stack: AirflowStack) -> None:
+    body = 'PyTorchJobOperator(task_id="train", command="echo at work; sleep 75", **JOB)'
+    add_training_dag(pg_stack, "op_frozen", body)
+    pg_stack.kill("triggerer-2")
+    run = pg_stack.trigger("op_frozen")
+    run.ti("train").wait_log("[master-0] at work")
+    first = [each for each in pg_stack.processes() if "airflow triggerer" in " ".join(each.cmdline())]
+    supervising = [each for each in first if each.ppid() not in {other.pid for other in first}]
+    assert supervising
+    pg_stack.start("triggerer-2")
+    for process in supervising:
+        process.suspend()
+    try:
+        wait_until(lambda: run.ti("train").log().count("following ") == 2, timeout=60, what="the other one took over")
+    finally:
+        for process in supervising:
+            process.resume()
+    assert run.wait(150) == "success"
+    (status,) = runs_of(pg_stack, "op-frozen")
+    assert status.phase is Phase.SUCCEEDED
+    assert "stopping" not in run.ti("train").log()
