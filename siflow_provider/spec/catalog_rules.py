@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from siflow_provider.errors import Problem
 from siflow_provider.spec.catalog_model import Catalog, Narrowed, QueueEntry, StoredData, StoredVersion
 from siflow_provider.spec.form_names import reserved_env
-from siflow_provider.spec.quantity import GPU_MARKS
+from siflow_provider.spec.quantity import is_accelerator
 from siflow_provider.spec.wording import suggest
 
 __all__ = ["dangling"]
@@ -125,7 +125,7 @@ def _queue(path: str, entry: QueueEntry) -> Iterator[Problem]:
 
 def _instances(catalog: Catalog) -> Iterator[Problem]:
     for name, entry in catalog.instances.items():
-        held = [one for one in entry.resources if one.endswith(GPU_MARKS)]
+        held = [one for one in entry.resources if is_accelerator(one)]
         if entry.accelerator == "cpu" and held:
             yield Problem(f"instances.{name}.accelerator", f"is cpu, but the instance has {held[0]}; write gpu")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from siflow_provider.spec.base import is_template, is_unknown
 from siflow_provider.spec.compute import InPlaceInstance, Reserved, Undecided
-from siflow_provider.spec.quantity import GPU_MARKS, Resources
+from siflow_provider.spec.quantity import Resources, accelerators
 from siflow_provider.spec.resolve import Flavor
 from siflow_provider.spec.rules import known_items
 from siflow_provider.spec.wording import listed, suggest
@@ -109,7 +109,7 @@ def _in_place(instance: InPlaceInstance, units: int, *, final: bool) -> Flavor |
 def _accelerator(entry: InstanceEntry) -> str:
     if entry.accelerator is not None:
         return entry.accelerator
-    return "gpu" if any(name.endswith(GPU_MARKS) for name in entry.resources) else "cpu"
+    return "gpu" if accelerators(entry.resources) else "cpu"
 
 
 def _queued(flavor: Flavor, compute: Any, catalog: Catalog, scope: Scope, findings: Findings) -> Flavor:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-__all__ = ["GPU_MARKS", "Resources", "format_quantity", "parse_quantity"]
+__all__ = ["Resources", "accelerators", "format_quantity", "is_accelerator", "parse_quantity"]
 
 _UNITS = {
     "": Decimal(1), "m": Decimal("0.001"), "k": Decimal(10**3), "M": Decimal(10**6), "G": Decimal(10**9),
@@ -15,8 +15,16 @@ _UNITS = {
     "Ti": Decimal(2**40), "Pi": Decimal(2**50), "E": Decimal(10**18), "Ei": Decimal(2**60),
 }  # fmt: skip
 _SHAPE = re.compile(r"(\d+(?:\.\d+)?|\.\d+)(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?", re.ASCII)
-GPU_MARKS = ("/gpu", "/npu", "/dcu", "/mlu")
-"""How the resource names of accelerators end."""
+_ACCELERATOR = re.compile(
+    r".+/(?:[a-z]*(?:gpu|npu|dcu|mlu|gcu|xpu|tpu)|gaudi|neuron(?:core)?|ascend\w*|mig-[\w.]+)(?:\.shared)?",
+    re.ASCII | re.IGNORECASE,
+)
+_NO_ACCELERATOR = re.compile(
+    r"(?:rdma|.*\bkubernetes\.io|.*\bk8s\.io)/.*"
+    r"|.*/.*(?:rdma|roce|hca|nic|sriov|efa|eni|hostdev|fuse|kvm|tun|sgx|mem|core).*",
+    re.ASCII | re.IGNORECASE,
+)
+"""Network cards, devices of the kernel, and shares of an accelerator's memory or cores."""
 
 
 def parse_quantity(text: str | float) -> Decimal:
@@ -51,6 +59,29 @@ def format_quantity(value: Decimal) -> str:
             # a shorter text than "1920Gi" exists only for whole multiples of the next unit
             return f"{number // size}{unit}"
     return str(number)
+
+
+def is_accelerator(name: str) -> bool:
+    """Say whether a resource's name is that of a known make of accelerator (`nvidia.com/gpu`, `huawei.com/Ascend910`).
+
+    source: what the device plugins of the makers advertise.
+    """
+    return _ACCELERATOR.fullmatch(name) is not None
+
+
+def accelerators(names: Iterable[str]) -> list[str]:
+    """Return which of the resources of one replica count its accelerators.
+
+    The ones of a known make; where there is none, every other extended resource (a name with `/`), since somebody's
+    device plugin counts something with it, except what is well known to be something else, such as `rdma/hca`.
+
+    Example:
+        >>> accelerators(["cpu", "nvidia.com/gpu", "example.com/card"]), accelerators(["example.com/card", "rdma/hca"])
+        (['nvidia.com/gpu'], ['example.com/card'])
+    """
+    extended = [name for name in names if "/" in name]
+    known = [name for name in extended if is_accelerator(name)]
+    return known or [name for name in extended if not _NO_ACCELERATOR.fullmatch(name)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +124,11 @@ class Resources:
 
     @property
     def gpus(self) -> float:
-        """Accelerators of every make."""
-        return float(sum(value for name, value in self.amounts.items() if name.endswith(GPU_MARKS)))
+        """Accelerators of every make; `accelerators` says which resources count them.
+
+        Only names are known here. Of an instance that the catalog calls `accelerator: cpu`, ask `Flavor.gpus`.
+        """
+        return float(sum(self.amounts[name] for name in accelerators(self.amounts)))
 
     def rendered(self) -> dict[str, str]:
         """Return the amounts as a manifest writes them, in order of name."""

@@ -54,6 +54,11 @@ class Flavor:
     tolerations: tuple[Mapping[str, object], ...] = ()
     accelerator: str = "cpu"
 
+    @property
+    def gpus(self) -> float:
+        """Accelerators of one replica; none on an instance that the catalog calls `cpu`, whatever else it holds."""
+        return self.resources.gpus if self.accelerator == "gpu" else 0.0
+
 
 @dataclass(frozen=True, slots=True)
 class Mount:

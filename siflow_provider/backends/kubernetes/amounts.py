@@ -18,6 +18,7 @@ from siflow_provider.spec.quantity import format_quantity
 if TYPE_CHECKING:
     from siflow_provider.spec.compute import Instance
     from siflow_provider.spec.quantity import Resources
+    from siflow_provider.spec.resolve import Flavor
 
 __all__ = ["amounts", "first_instance", "half_memory", "slots", "whole"]
 
@@ -55,9 +56,9 @@ def half_memory(resources: Resources, units: int | str) -> str | None:
     return f"{half} x {units}" if is_template(units) else half
 
 
-def slots(resources: Resources) -> int:
+def slots(flavor: Flavor) -> int:
     """Return how many processes a replica takes, for a hostfile: one a GPU, else one a core, never none."""
-    return max(1, int(resources.gpus or resources.cpu))
+    return max(1, int(flavor.gpus or flavor.resources.cpu))
 
 
 def whole(value: Any) -> Any:

@@ -20,7 +20,7 @@ def render_hostfiles(task: ResolvedTask, name: str) -> dict[str, str]:
     (source: training-operator v1.9.3 pkg/controller.v1/common/service.go). How many workers a template means can't be
     known: then a comment stands for them.
     """
-    count = slots(task.flavors[0].resources)
+    count = slots(task.flavors[0])
     workers = task.task.workers
     if is_template(workers):
         note = f"# {workers} workers: {name}-worker-0 and so on\n"

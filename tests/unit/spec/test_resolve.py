@@ -262,3 +262,25 @@ def test_resolving_leaves_the_task_as_it_was(catalog: Catalog) -> None:
     task = load(PYTORCH)
     resolve(task, catalog)
     assert task == load(PYTORCH)
+
+
+@pytest.mark.parametrize(
+    ("entry", "accelerator", "gpus"),
+    [
+        ({"resources": {"nvidia.com/gpu": 8, "rdma/hca": 8}}, "gpu", 8),
+        ({"resources": {"nvidia.com/gpu": 8, "nvidia.com/mlnxnics": 4, "example.com/port": 2}}, "gpu", 8),
+        ({"resources": {"huawei.com/Ascend910": 16}}, "gpu", 16),
+        ({"resources": {"aws.amazon.com/neuron": 16, "vpc.amazonaws.com/efa": 8}}, "gpu", 16),
+        ({"resources": {"nvidia.com/mig-1g.5gb": 2}}, "gpu", 2),
+        ({"accelerator": "gpu", "resources": {"example.com/card": 4, "rdma/hca_shared": 1}}, "gpu", 4),
+        ({"resources": {"rdma/hca": 1, "smarter-devices/fuse": 1, "hugepages-2Mi": "1Gi"}}, "cpu", 0),
+        ({"accelerator": "cpu", "resources": {"example.com/port": 2}}, "cpu", 0),
+    ],
+)
+def test_accelerators_of_every_make_are_counted_and_network_cards_are_not(
+    entry: dict[str, Any], accelerator: str, gpus: int
+) -> None:
+    resources = {"cpu": 8, "memory": "64Gi", **entry["resources"]}
+    catalog = load_catalog({"instances": {"one": entry | {"resources": resources}}})
+    [flavor] = resolved(catalog, PYTORCH, {"compute.instances": ["one"]}).flavors
+    assert (flavor.accelerator, flavor.gpus) == (accelerator, gpus)
