@@ -118,7 +118,10 @@ async def mask(secrets: Iterable[str]) -> None:
     try:
         from airflow.sdk.log import amask_secret
     except ImportError:  # before Airflow 3.3.2
-        await asyncio.to_thread(mask_now, tuple(secrets))
+        from asgiref.sync import sync_to_async
+
+        # a plain thread would mix up a triggerer's channel, which belongs to its event loop [tried on 3.1.0]
+        await sync_to_async(mask_now, thread_sensitive=False)(tuple(secrets))
         return
     for secret in secrets:
         for part in dict.fromkeys((secret, *_telling_lines(secret))):

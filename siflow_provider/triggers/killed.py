@@ -10,7 +10,7 @@ from siflow_provider.core.alarms import Alarms
 from siflow_provider.core.patience import patiently
 from siflow_provider.errors import SiflowError
 from siflow_provider.triggers.reporter import TaskReporter
-from siflow_provider.triggers.store import Store
+from siflow_provider.triggers.store import Store, in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -69,7 +69,7 @@ async def stop_if_killed(ref: JobRef, instance: Any, hook: SiflowHook, log: Any,
         data: the trigger's data, for the veil, the alerts and `on_kill_action`.
     """
     try:
-        state = await asyncio.to_thread(_state, instance)
+        state = await in_thread(_state, instance)
         why = killed_by(state)
         if why is None:
             log.info("%s goes on: nobody acted on the task, another triggerer follows it", ref.name)

@@ -5,19 +5,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import zlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from siflow_provider.core.identity import Identity
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from siflow_provider.core.outcome import AlertRule
 
 
-__all__ = ["Store", "identity_of"]
+__all__ = ["Store", "identity_of", "in_thread"]
 
 _log = logging.getLogger(__name__)
+T = TypeVar("T")
 _ALERTS_KEY = "siflow_alerts"
 
 
@@ -31,6 +32,17 @@ def identity_of(instance: Any, *, try_number: int | None = None) -> Identity:
         map_index=-1 if index is None else index,
         try_number=instance.try_number if try_number is None else try_number,
     )
+
+
+async def in_thread(call: Callable[..., T], *arguments: Any) -> T:
+    """Await a blocking call that asks Airflow's supervising process for something, from a worker or a triggerer.
+
+    A plain thread will not do: up to Airflow 3.2 a triggerer's channel belongs to its event loop, and only asgiref's
+    threads find back to that loop; from any other, answers are mixed up and the triggerer dies [tried on 3.1.0].
+    """
+    from asgiref.sync import sync_to_async
+
+    return await sync_to_async(call, thread_sensitive=False)(*arguments)
 
 
 class Store:
@@ -58,7 +70,7 @@ class Store:
         if self._key is None:
             return False
         try:
-            await asyncio.to_thread(self._put, self._key, values)
+            await in_thread(self._put, self._key, values)
         except Exception as error:
             _log.warning("could not keep %s of %s: %s", ", ".join(values), self._key.task_id, error)
             return False
@@ -69,7 +81,7 @@ class Store:
         if self._key is None:
             return None
         try:
-            return await asyncio.to_thread(self._get, self._key, key)
+            return await in_thread(self._get, self._key, key)
         except Exception as error:
             _log.warning("could not read %s of %s: %s", key, self._key.task_id, error)
             return None
