@@ -18,12 +18,26 @@ from pydantic import (
     model_validator,
 )
 
+from siflow_provider.spec.wrongs import Wrong
+
 if TYPE_CHECKING:
     from siflow_provider.errors import Problem
 
-__all__ = ["Form", "Mode", "Template", "is_template", "is_unknown", "left_over", "passed", "plain_text"]
+__all__ = [
+    "Data",
+    "Form",
+    "Mode",
+    "Template",
+    "is_template",
+    "is_unknown",
+    "known_items",
+    "mode_of",
+    "passed",
+    "plain_text",
+]
 
 _LEFT_OVER = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
+"""A whole template; bash's `${#list[@]}` is none."""
 
 
 class Template(str):
@@ -39,11 +53,6 @@ class Template(str):
 def is_template(value: object) -> bool:
     """Say whether `value` is text that Airflow would render (`{{ }}`, `{% %}` or `{# #}`)."""
     return isinstance(value, str) and "{" in value and ("{{" in value or "{%" in value or "{#" in value)
-
-
-def left_over(text: str) -> bool:
-    """Say whether a rendered text still holds a whole template; bash's `${#list[@]}` is none."""
-    return "{" in text and _LEFT_OVER.search(text) is not None
 
 
 def is_unknown(value: object) -> bool:
@@ -69,6 +78,27 @@ class Mode:
     rendered: bool = False
     warnings: list[Problem] = field(default_factory=list)
 
+    def is_open(self, value: object) -> bool:
+        """Say whether `value` may stand unchecked, since it is known only after rendering."""
+        return self.templates and is_unknown(value)
+
+    def refuse_left_over(self, text: str) -> None:
+        """Raise Wrong when a template is left in a text although nobody will render it any more."""
+        if not self.templates and not self.rendered and "{" in text and _LEFT_OVER.search(text) is not None:
+            raise Wrong("the template is not rendered; only Airflow renders templates, so write the value itself")
+
+
+def known_items(value: Any) -> list[tuple[int, Any]]:
+    """Return the items of a list that are known, each with its index; nothing when the list is a template."""
+    if value is None or is_unknown(value):
+        return []
+    return [(index, item) for index, item in enumerate(value) if not is_unknown(item)]
+
+
+def mode_of(info: ValidationInfo) -> Mode:
+    """Return the mode of the validation that runs; one of a model made in Python, which has none, by default."""
+    return info.context if isinstance(info.context, Mode) else Mode()
+
 
 def plain_text(value: str) -> str:
     """Return the text of any kind of str: that of an enum's member is its value and not its name."""
@@ -81,30 +111,24 @@ def passed(value: Any, info: ValidationInfo) -> tuple[bool, Any]:
     Raises:
         ValueError: a template stands where rendering is over.
     """
-    mode: Mode = info.context if isinstance(info.context, Mode) else _DIRECT
+    mode = mode_of(info)
     if isinstance(value, str):
         value = plain_text(value)
         if mode.templates:
             return (True, Template(value)) if is_template(value) else (False, value)
-        if not mode.rendered and left_over(value):
-            raise ValueError("the template is not rendered; only Airflow renders templates, so write the value itself")
+        mode.refuse_left_over(value)
         return False, value
     if isinstance(value, dict | list | int | float):
         return False, value
     if isinstance(value, Form | Mapping):
         return False, dict(value)
-    return mode.templates and is_unknown(value), value
+    return mode.is_open(value), value
 
 
-_DIRECT = Mode()
+class Data(BaseModel):
+    """A mapping that people write: frozen, unknown keys refused, null the same as left out."""
 
-
-class Form(BaseModel):
-    """A part of the form. Frozen: a task does not change once it is validated."""
-
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, validate_default=False
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True)
 
     @model_validator(mode="before")
     @classmethod
@@ -112,6 +136,10 @@ class Form(BaseModel):
         if isinstance(data, dict) and None in data.values():
             return {name: value for name, value in data.items() if value is not None}
         return data
+
+
+class Form(Data):
+    """A part of the form, in which a template may stand for every value."""
 
     @field_validator("*", mode="wrap")
     @classmethod

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -69,7 +68,7 @@ def _checked(document: Document, problems: list[Problem]) -> Catalog:
     if catalog is not None:
         problems.extend(dangling(catalog, unread=unread))
     if catalog is None or problems:
-        placed = [_placed(problem, document) for problem in dict.fromkeys(problems)]
+        placed = [document.placed(problem) for problem in dict.fromkeys(problems)]
         raise SpecError(placed, source=f"catalog {document.name}".strip())
     return catalog
 
@@ -81,10 +80,3 @@ def _rest(data: dict[str, Any], unread: set[str]) -> Catalog | None:
         return Catalog.model_validate(rest, context=Mode(templates=False, rendered=True))
     except ValidationError:
         return None
-
-
-def _placed(problem: Problem, document: Document) -> Problem:
-    if problem.line is not None or document.root is None:
-        return problem
-    line, column = document.place(problem.path)
-    return replace(problem, line=line, column=column)

@@ -6,19 +6,20 @@ names up in it is `siflow_provider.spec.lookup`.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, PlainValidator, model_validator
+from pydantic import AfterValidator, PlainValidator
 
+from siflow_provider.spec.base import Data
 from siflow_provider.spec.containers import STRUCTURE
 from siflow_provider.spec.env import parse_env
 from siflow_provider.spec.hidden import Hidden
 from siflow_provider.spec.image_url import image_url
 from siflow_provider.spec.kube_names import dns_name, label_key
+from siflow_provider.spec.kube_objects import Toleration
 from siflow_provider.spec.mount_paths import sub_path
 from siflow_provider.spec.scalars import Filled, Flag, Quantity, Text, Version, at_least, choice
 from siflow_provider.spec.task import known_timezone
-from siflow_provider.spec.toleration import Toleration
 
 __all__ = [
     "Access",
@@ -51,18 +52,7 @@ Access = Annotated[Literal["ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "Re
 Level = Annotated[Literal["high", "medium", "low"], choice(*_LEVELS)]
 
 
-class _Entry(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _null_is_left_out(cls, data: Any) -> Any:
-        if isinstance(data, dict) and None in data.values():
-            return {name: value for name, value in data.items() if value is not None}
-        return data
-
-
-class Narrowed(_Entry):
+class Narrowed(Data):
     """An entry that not everybody may use; a list left out narrows nothing."""
 
     regions: Names = ()
@@ -75,7 +65,7 @@ class Narrowed(_Entry):
     """Only for these users (X_USER_NAME)."""
 
 
-class ClusterEntry(_Entry):
+class ClusterEntry(Data):
     """A cluster, and how it is reached and watched."""
 
     region: Filled
@@ -90,14 +80,14 @@ class ClusterEntry(_Entry):
     """Link templates by name; `{name}` and `{ns}`/`{namespace}` are filled in."""
 
 
-class IdentityEntry(_Entry):
+class IdentityEntry(Data):
     """What every task sees as X_ORG_NAME and X_TENANT_ID."""
 
     org: Text = ""
     tenant: Text = ""
 
 
-class CatalogDefaults(_Entry):
+class CatalogDefaults(Data):
     """What a task gets that does not say; stronger than the connection's and the DAG's."""
 
     region: Filled | None = None
@@ -109,7 +99,7 @@ class CatalogDefaults(_Entry):
     """Queue of tasks with in-place instances."""
 
 
-class GroupEntry(_Entry):
+class GroupEntry(Data):
     """A project group."""
 
     namespace: Name | None = None
@@ -160,14 +150,14 @@ class ImageEntry(Narrowed):
     """Version -> URL."""
 
 
-class Images(_Entry):
+class Images(Data):
     """Images by the two ways in which a form names them."""
 
     preset: Annotated[dict[Filled, Annotated[ImageEntry, STRUCTURE]], STRUCTURE] = {}
     custom: Annotated[dict[Filled, Annotated[ImageEntry, STRUCTURE]], STRUCTURE] = {}
 
 
-class StoredVersion(_Entry):
+class StoredVersion(Data):
     """Where something lies."""
 
     pvc: Name | None = None
@@ -194,7 +184,7 @@ class StoredData(Narrowed, StoredVersion):
     """Taken when a task names no version and there are several."""
 
 
-class LabelPolicy(_Entry):
+class LabelPolicy(Data):
     """What labels a task must have, and which values they may take."""
 
     required: Annotated[tuple[Key, ...], STRUCTURE] = ()
@@ -207,20 +197,20 @@ class PersistentEnv(Narrowed):
     env: Annotated[dict[str, str | Hidden], PlainValidator(parse_env), STRUCTURE]
 
 
-class Channel(_Entry):
+class Channel(Data):
     """Where alerts of a channel go."""
 
     connection: Filled
     """Airflow connection id."""
 
 
-class AlertChannels(_Entry):
+class AlertChannels(Data):
     """Alert channels by name."""
 
     channels: Annotated[dict[Filled, Annotated[Channel, STRUCTURE]], STRUCTURE] = {}
 
 
-class Catalog(_Entry):
+class Catalog(Data):
     """The whole catalog. Everything in it is optional: what is left out is not checked."""
 
     clusters: Annotated[tuple[Annotated[ClusterEntry, STRUCTURE], ...], STRUCTURE] = ()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +52,13 @@ class Document:
                 break
             node, mark, path = found
         return mark.line + 1, mark.column + 1
+
+    def placed(self, problem: Problem) -> Problem:
+        """Return the problem with line and column, where it has none yet and the document knows them."""
+        if problem.line is not None or self.root is None:
+            return problem
+        line, column = self.place(problem.path)
+        return replace(problem, line=line, column=column)
 
 
 def is_file_name(text: str) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import ValidationInfo
 
 from siflow_provider.errors import Problem
-from siflow_provider.spec.base import Mode, Template, is_template, is_unknown, left_over, plain_text
+from siflow_provider.spec.base import Mode, Template, is_template, mode_of, plain_text
 from siflow_provider.spec.hidden import Hidden
 from siflow_provider.spec.wording import kind_of, nearest, unfit
 from siflow_provider.spec.wrongs import Wrong, Wrongs
@@ -84,7 +84,7 @@ def parse_env(value: Any, info: ValidationInfo) -> dict[str, str | Hidden]:
     """Validate a whole `env`; every wrong entry is reported, by its name and never with its value."""
     if not isinstance(value, Mapping):
         raise Wrong(f"must be a mapping of name: value, not {kind_of(value)}")
-    mode = info.context if isinstance(info.context, Mode) else Mode()
+    mode = mode_of(info)
     wrongs: list[tuple[str, str]] = []
     out: dict[str, str | Hidden] = {}
     for name, entry in value.items():
@@ -159,8 +159,7 @@ def _value(value: Any, mode: Mode) -> Any:
         value = plain_text(value)
         if mode.templates and is_template(value):
             return Template(value)
-        if not mode.templates and not mode.rendered and left_over(value):
-            raise Wrong("the template is not rendered; only Airflow renders templates, so write the value itself")
-    elif mode.templates and not isinstance(value, Mapping) and is_unknown(value):
+        mode.refuse_left_over(value)
+    elif not isinstance(value, Mapping) and mode.is_open(value):
         return value
     return env_text(value)

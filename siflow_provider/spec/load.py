@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -161,12 +161,5 @@ def _marks(document: Document, line_source: Document | Path | str | None) -> Doc
 
 def _in_order(problems: list[Problem], marks: Document) -> tuple[Problem, ...]:
     """Return each problem once, with its place, in the order of the file."""
-    placed = (_placed(problem, marks) for problem in dict.fromkeys(problems))
+    placed = (marks.placed(problem) for problem in dict.fromkeys(problems))
     return tuple(sorted(placed, key=lambda problem: problem.line or 0))
-
-
-def _placed(problem: Problem, marks: Document) -> Problem:
-    if problem.line is not None or marks.root is None:
-        return problem
-    line, column = marks.place(problem.path)
-    return replace(problem, line=line, column=column)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from siflow_provider.spec.base import is_template, is_unknown
+from siflow_provider.spec.base import is_template, is_unknown, known_items
 from siflow_provider.spec.compute import Idle
 from siflow_provider.spec.hidden import Hidden
 from siflow_provider.spec.lookup_compute import IN_PLACE, flavor_of, flavors_of
 from siflow_provider.spec.lookup_storage import mounts_of
 from siflow_provider.spec.quantity import parse_quantity
 from siflow_provider.spec.resolve import Defaults, Flavor, ResolvedTask
-from siflow_provider.spec.rules import known_items
 from siflow_provider.spec.scope import Findings, scope_of
 from siflow_provider.spec.task import CatalogImage, RayJob, Task
 from siflow_provider.spec.wording import listed, nearest, quote, suggest

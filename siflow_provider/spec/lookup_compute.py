@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from siflow_provider.spec.base import is_template, is_unknown
+from siflow_provider.spec.base import is_template, is_unknown, known_items
 from siflow_provider.spec.compute import InPlaceInstance, Reserved, Undecided
 from siflow_provider.spec.quantity import Resources, accelerators
 from siflow_provider.spec.resolve import Flavor
-from siflow_provider.spec.rules import known_items
 from siflow_provider.spec.wording import listed, suggest
 
 if TYPE_CHECKING:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING, Any, Literal
 
-from siflow_provider.spec.base import is_template, is_unknown
+from siflow_provider.spec.base import is_template, is_unknown, known_items
 from siflow_provider.spec.kube_names import dns_name
-from siflow_provider.spec.mounts_rules import RAY_FOLDER
+from siflow_provider.spec.mount_paths import RAY_FOLDER
 from siflow_provider.spec.resolve import Mount
-from siflow_provider.spec.rules import known_items
 from siflow_provider.spec.task import RayJob
 from siflow_provider.spec.wording import listed, suggest
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import posixpath
 import re
 
-__all__ = ["FORBIDDEN", "hidden_by", "is_inside", "mount_path", "sub_path"]
+__all__ = ["FORBIDDEN", "RAY_FOLDER", "hidden_by", "is_inside", "mount_path", "sub_path"]
 
 FORBIDDEN = ("/proc", "/sys", "/dev", "/etc")
 """The kernel's and the container's own folders: nothing can be mounted there."""
-SILENT = ("/volume", "/mnt")
+RAY_FOLDER = "/tmp/ray"
+"""Where a RayJob's shared storage stands."""
 _IMAGE_FOLDERS = {
     "/opt": "installed software, often Python or CUDA itself",
     "/workspace": "the image's own working folder",

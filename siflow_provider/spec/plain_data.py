@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from siflow_provider.spec.base import Mode, is_unknown, left_over
+from siflow_provider.spec.base import Mode
 from siflow_provider.spec.wording import kind_of, unfit
+from siflow_provider.spec.wrongs import Wrong
 
 __all__ = ["plain_faults"]
 
@@ -29,9 +30,11 @@ def plain_faults(value: Any, mode: Mode, path: str = "", depth: int = 0) -> list
 
 def _scalar_faults(value: Any, mode: Mode, path: str) -> list[tuple[str, str]]:
     if isinstance(value, str):
-        if not mode.templates and not mode.rendered and left_over(value):
-            return [(path, "the template is not rendered; only Airflow renders templates, so write the value itself")]
+        try:
+            mode.refuse_left_over(value)
+        except Wrong as error:
+            return [(path, str(error))]
         return [(path, "the text holds a NUL or half a character")] if unfit(value) else []
-    if value is None or isinstance(value, bool | int | float) or (mode.templates and is_unknown(value)):
+    if value is None or isinstance(value, bool | int | float) or mode.is_open(value):
         return []
     return [(path, f"{kind_of(value)} can't be sent; write text, numbers, true/false, lists and mappings")]

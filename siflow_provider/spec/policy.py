@@ -11,9 +11,8 @@ from siflow_provider.spec.base import ITEM, Form
 from siflow_provider.spec.containers import STRUCTURE
 from siflow_provider.spec.form_names import FAILURE_CLASSES
 from siflow_provider.spec.kube_names import dns_name, label_key
-from siflow_provider.spec.patch import checked_patch
+from siflow_provider.spec.kube_objects import Toleration, checked_patch
 from siflow_provider.spec.scalars import Count, Filled, Port, PositiveSeconds, Text, Version, choice
-from siflow_provider.spec.toleration import Toleration
 from siflow_provider.spec.wording import kind_of, quote, suggest
 from siflow_provider.spec.wrongs import Wrong
 
@@ -24,13 +23,7 @@ AlertEvent = Literal["submitted", "started", "retrying", "hang", "succeeded", "f
 
 
 class FaultTolerance(Form):
-    """Retries of the whole gang inside one Airflow try.
-
-    Attributes:
-        max_retries: resubmissions at most.
-        retry_on: failure classes to retry; None = those that a retry can cure.
-        hang_timeout: seconds without a log line or progress report while running.
-    """
+    """Retries of the whole gang inside one Airflow try, and what counts as a hang."""
 
     max_retries: Count = 0
     """Resubmissions at most."""

@@ -151,8 +151,7 @@ def resolve(
         SpecError: with every name that can't be looked up, and every template that had to be rendered first.
     """
     from siflow_provider.spec.lookup import Lookup
-    from siflow_provider.spec.sections import template_sections
-    from siflow_provider.spec.unrendered import deciding_templates
+    from siflow_provider.spec.unrendered import deciding_templates, template_sections
 
     unrendered = template_sections(task) if templates else list(deciding_templates(task))
     if unrendered:

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from siflow_provider.errors import Problem
-from siflow_provider.spec.base import is_unknown
+from siflow_provider.spec.base import is_unknown, known_items
 from siflow_provider.spec.compute import Idle, InPlaceInstance, Reserved, Undecided
 from siflow_provider.spec.form_names import reserved_env
-from siflow_provider.spec.mounts_rules import mount_errors, mount_warnings
+from siflow_provider.spec.mount_paths import RAY_FOLDER, hidden_by, is_inside
 from siflow_provider.spec.policy import FaultTolerance
 from siflow_provider.spec.quantity import parse_quantity
 from siflow_provider.spec.task import CatalogImage, RayJob, Task
 from siflow_provider.spec.wording import quote
 
-__all__ = ["errors_of", "known_items", "warnings_of"]
+__all__ = ["errors_of", "warnings_of"]
+
+_HOME = "/root"
 
 
 def errors_of(task: Task) -> Iterator[Problem]:
     """Yield what is wrong between the fields of a form whose single fields are right."""
     yield from _image(task)
     yield from _env(task)
-    yield from mount_errors(task)
+    yield from _mount_errors(task)
     yield from _compute(task)
     yield from _alerts(task)
     if isinstance(task, RayJob):
@@ -31,7 +34,7 @@ def errors_of(task: Task) -> Iterator[Problem]:
 
 def warnings_of(task: Task) -> Iterator[Problem]:
     """Yield what is doubtful in a form."""
-    yield from mount_warnings(task)
+    yield from _mount_warnings(task)
     tolerance = task.fault_tolerance
     if isinstance(tolerance, FaultTolerance) and tolerance.retry_on is not None and tolerance.max_retries == 0:
         yield Problem("fault_tolerance.retry_on", "has no effect while max_retries is 0")
@@ -42,13 +45,6 @@ def warnings_of(task: Task) -> Iterator[Problem]:
     shm, compute = task.shm_size, task.compute
     if shm is not None and not is_unknown(shm) and not is_unknown(compute):
         yield from _shm(shm, compute)
-
-
-def known_items(value: Any) -> list[tuple[int, Any]]:
-    """Return the items of a list that are known, each with its index; nothing when the list is a template."""
-    if value is None or is_unknown(value):
-        return []
-    return [(index, item) for index, item in enumerate(value) if not is_unknown(item)]
 
 
 def _image(task: Task) -> Iterator[Problem]:
@@ -158,3 +154,64 @@ def _shm(shm: str, compute: Any) -> Iterator[Problem]:
         if parse_quantity(shm) > parse_quantity(instance.memory) * compute.units_per_replica:
             yield Problem("shm_size", f"{shm} is more than the replica's memory; /dev/shm counts as memory")
             return
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    field: str
+    name: object
+    path: str
+
+    @property
+    def called(self) -> str:
+        return f"{self.field} ({self.name})" if isinstance(self.name, str) else self.field
+
+
+def _places(task: Task) -> list[_Place]:
+    out = []
+    for kind in ("volumes", "datasets", "models"):
+        mounts = getattr(task, kind)
+        if is_unknown(mounts):
+            continue
+        for index, mount in enumerate(mounts):
+            if not is_unknown(mount) and not is_unknown(mount.mount_path):
+                out.append(_Place(f"{kind}[{index}]", mount.name, mount.mount_path))
+    if isinstance(task, RayJob) and not is_unknown(task.ray):
+        shared = task.ray.shared_storage
+        if shared is not None and not is_unknown(shared):
+            out.append(_Place("ray.shared_storage", shared.volume, RAY_FOLDER))
+    return out
+
+
+def _mount_errors(task: Task) -> Iterator[Problem]:
+    """Yield each mount whose path is taken by an earlier one."""
+    taken: dict[str, _Place] = {}
+    for place in _places(task):
+        first = taken.setdefault(place.path, place)
+        if first is place:
+            continue
+        same = first.field.split("[")[0] == place.field.split("[")[0] and first.name == place.name
+        what = f"{place.name!r} is mounted twice at" if same else f"{first.called} is already mounted at"
+        field = first.field if place.field == "ray.shared_storage" else place.field
+        what = what if field == place.field else f"{place.called} stands at"
+        yield Problem(f"{field}.mount_path", f"{what} {place.path}; give each mount its own path")
+
+
+def _mount_warnings(task: Task) -> Iterator[Problem]:
+    """Yield each mount that hides something of the image or lies inside another mount."""
+    places = _places(task)
+    for place in places:
+        if place.field == "ray.shared_storage":
+            continue
+        hidden = hidden_by(place.path)
+        if hidden is not None:
+            advice = "under /volume or /mnt it would hide nothing"
+            yield Problem(f"{place.field}.mount_path", f"{place.path}: {hidden}; {advice}")
+        if task.ssh is True and place.path == _HOME:
+            yield Problem(f"{place.field}.mount_path", "ssh writes its key and hostfiles to /root, so to this mount")
+    for place in places:
+        for other in places:
+            if place is not other and place.path != other.path and is_inside(place.path, other.path):
+                message = f"{place.path} lies inside the mount of {other.called} at {other.path}"
+                shared = place.field == "ray.shared_storage"
+                yield Problem(place.field if shared else f"{place.field}.mount_path", message)

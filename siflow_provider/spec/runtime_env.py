@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationInfo
 
-from siflow_provider.spec.base import Mode, is_unknown
+from siflow_provider.spec.base import Mode, mode_of
 from siflow_provider.spec.document import MISFITS
 from siflow_provider.spec.plain_data import plain_faults
 from siflow_provider.spec.wording import kind_of, suggest
@@ -33,7 +33,7 @@ def parse_runtime_env(value: Any, info: ValidationInfo) -> dict[str, Any]:
     Raises:
         ValueError: unknown keys, wrong types or keys that exclude each other; all are named.
     """
-    mode = info.context if isinstance(info.context, Mode) else Mode()
+    mode = mode_of(info)
     data = _read(value) if isinstance(value, str) else value
     if not isinstance(data, Mapping):
         raise Wrong(f"must be a mapping or the YAML text of one, not {kind_of(data)}")
@@ -45,7 +45,7 @@ def parse_runtime_env(value: Any, info: ValidationInfo) -> dict[str, Any]:
             faults.append(
                 (f".{name}", f"Ray's runtime_env has no such key; {suggest(key, RUNTIME_ENV_KEYS, what='keys')}")
             )
-        elif not _unknown(item, mode):
+        elif not mode.is_open(item):
             faults.extend((f".{key}{path}", message) for path, message in check(item, mode))
     faults.extend(_exclusions(data))
     told = {path for path, _ in faults}
@@ -64,10 +64,6 @@ def _read(text: str) -> Any:
         raise Wrong(f"is not valid YAML{place}") from None
     except (*MISFITS, RecursionError):
         raise Wrong("is not valid YAML: a value that looks like a date or number and is none") from None
-
-
-def _unknown(value: Any, mode: Mode) -> bool:
-    return mode.templates and is_unknown(value)
 
 
 def _exclusions(data: Mapping[Any, Any]) -> list[Fault]:
@@ -96,7 +92,7 @@ def _texts(value: Any, mode: Mode) -> list[Fault]:
     return [
         (f"[{index}]", f"must be text, not {kind_of(item)}")
         for index, item in enumerate(value)
-        if not isinstance(item, str) and not _unknown(item, mode)
+        if not isinstance(item, str) and not mode.is_open(item)
     ]
 
 
@@ -106,7 +102,7 @@ def _mapping_of_texts(value: Any, mode: Mode) -> list[Fault]:
     return [
         (f".{key}", f"must be text, not {kind_of(item)}; write it in quotes")
         for key, item in value.items()
-        if not isinstance(item, str) and not _unknown(item, mode)
+        if not isinstance(item, str) and not mode.is_open(item)
     ]
 
 
@@ -154,7 +150,7 @@ def _by_key(
         rule = rules.get(key) if isinstance(key, str) else None
         if rule is None:
             faults.append((f".{key}", f"unknown key; {suggest(key, rules, what='keys')}"))
-        elif not _unknown(item, mode):
+        elif not mode.is_open(item):
             faults.extend((f".{key}{path}", message) for path, message in rule(item, mode))
     return faults
 

@@ -6,12 +6,20 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
+from pydantic import BaseModel
+
 from siflow_provider.spec.hidden import MASK, Hidden
 
 __all__ = ["kind_of", "listed", "nearest", "none_of", "quote", "suggest", "unfit"]
 
 _LONGEST = 60
 _MOST = 10
+_KINDS: tuple[tuple[Any, str], ...] = (
+    (str, "text"),
+    (int | float, "a number"),
+    (Mapping | BaseModel, "a mapping"),
+    (list | tuple, "a list"),
+)
 
 
 def unfit(text: str) -> bool:
@@ -45,10 +53,7 @@ def kind_of(value: Any) -> str:
         return "null"
     if isinstance(value, bool):
         return "true/false"
-    for types, word in ((str, "text"), (int | float, "a number"), (Mapping, "a mapping"), (list | tuple, "a list")):
-        if isinstance(value, types):
-            return word
-    return f"a {type(value).__name__}"
+    return next((word for types, word in _KINDS if isinstance(value, types)), f"a {type(value).__name__}")
 
 
 def nearest(word: object, choices: Iterable[str]) -> str | None:
