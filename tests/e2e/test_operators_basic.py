@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from scripts.airflow_stack import AirflowStack
 from tests.e2e.training import add_training_dag, runs_of
 
 
+@pytest.mark.floor
 def test_deferrable_task_shows_its_lines_and_gives_its_results(stack: AirflowStack) -> None:
     add_training_dag(
         stack,
@@ -36,6 +39,7 @@ def test_deferrable_task_shows_its_lines_and_gives_its_results(stack: AirflowSta
     assert run.ti("train").xcom("siflow_job")["name"] == result["name"]
 
 
+@pytest.mark.floor
 def test_failing_rank_is_named_with_its_exit_code_and_last_lines(stack: AirflowStack) -> None:
     add_training_dag(
         stack,

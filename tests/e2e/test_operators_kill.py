@@ -36,6 +36,7 @@ def test_marking_a_deferred_task_stops_its_run_and_says_so(stack: AirflowStack, 
     assert run.ti("train").state == state
 
 
+@pytest.mark.floor
 def test_failing_the_whole_dag_run_stops_the_run(stack: AirflowStack) -> None:
     run = deferred(stack, "op_run_failed")
     run.mark("failed")
