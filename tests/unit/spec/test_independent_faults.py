@@ -16,7 +16,7 @@ from tests.unit.spec import (
     test_mount_rules,
     test_ray_rules,
 )
-from tests.unit.spec.forms import BASES, CATALOG, P, Row, changed
+from tests.unit.spec.forms import BASES, CATALOG, P, R, Row, changed
 
 LOADED = load_catalog(CATALOG)
 FAULTS: list[Row] = [
@@ -34,6 +34,13 @@ FAULTS: list[Row] = [
 """Of single fields, of fields that contradict each other, and of names that the catalog lacks."""
 
 
+def is_one_of(row: Row, kind: str) -> bool:
+    """Say whether a fault is one, and the only one, of a task of this kind; a RayJob is told by its `kind`."""
+    errors = check(changed(BASES[kind], row[2]), catalog=LOADED).errors
+    return [problem.path for problem in errors] == [row[3]] and not (kind == R and row[3] == "kind")
+
+
+BY_KIND = {kind: [row for row in FAULTS if is_one_of(row, kind)] for kind in (P, R)}
 READS = {
     "a RayJob field on a PyTorchJob": ("kind",),
     "instance of another region": ("region", "cluster"),
@@ -53,31 +60,40 @@ def places(row: Row) -> list[tuple[Any, ...]]:
 
 
 def are_apart(one: Row, other: Row) -> bool:
-    """Say whether two faults of one kind of task are about different places of the form."""
-    return one[1] == other[1] and not any(
-        mine[: len(theirs)] == theirs[: len(mine)] for mine in places(one) for theirs in places(other)
-    )
+    """Say whether two faults are about different places of the form."""
+    return not any(mine[: len(theirs)] == theirs[: len(mine)] for mine in places(one) for theirs in places(other))
 
 
 @st.composite
-def independent(draw: st.DrawFn) -> list[Row]:
-    """Draw two or three faults that are apart."""
-    chosen = [draw(st.sampled_from(FAULTS))]
+def independent(draw: st.DrawFn) -> tuple[str, list[Row]]:
+    """Draw a kind of task, and two or three faults of it that are apart."""
+    kind = draw(st.sampled_from((P, R)))
+    chosen = [draw(st.sampled_from(BY_KIND[kind]))]
     for _ in range(draw(st.integers(1, 2))):
-        rest = [row for row in FAULTS if all(are_apart(row, one) for one in chosen)]
+        rest = [row for row in BY_KIND[kind] if all(are_apart(row, one) for one in chosen)]
         chosen.append(draw(st.sampled_from(rest)))
-    return chosen
+    return kind, chosen
 
 
 @settings(max_examples=1000, deadline=None)
 @given(independent())
-def test_every_one_of_several_independent_faults_is_told_once(faults: list[Row]) -> None:
-    form = BASES[faults[0][1]]
+def test_every_one_of_several_independent_faults_is_told_once(drawn: tuple[str, list[Row]]) -> None:
+    kind, faults = drawn
+    form = BASES[kind]
     for fault in faults:
         form = changed(form, fault[2])
     told = [(problem.path, problem.message) for problem in check(form, catalog=LOADED).errors]
     assert {fault[3] for fault in faults} <= {path for path, _ in told}
     assert len(told) == len(set(told))
+
+
+def test_the_table_holds_faults_of_fields_of_rules_and_of_the_catalog() -> None:
+    paths = {kind: {row[3] for row in rows} for kind, rows in BY_KIND.items()}
+    for kind in (P, R):
+        own = "env.MASTER_ADDR" if kind == P else "env.RAY_ADDRESS"
+        assert {"workers", own, "compute", "labels.team"} <= paths[kind]
+    assert len(BY_KIND[P]) > 150
+    assert len(BY_KIND[R]) > 150
 
 
 def test_a_form_that_is_wrong_all_over_tells_everything_at_once(catalog: Catalog) -> None:
