@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from siflow_provider.spec import Catalog, check, load_catalog
@@ -17,6 +17,7 @@ from tests.unit.spec import (
     test_ray_rules,
 )
 from tests.unit.spec.forms import BASES, CATALOG, P, R, Row, changed
+from tests.unit.spec.strategies import damaged
 
 LOADED = load_catalog(CATALOG)
 FAULTS: list[Row] = [
@@ -94,6 +95,24 @@ def test_the_table_holds_faults_of_fields_of_rules_and_of_the_catalog() -> None:
         assert {"workers", own, "compute", "labels.team"} <= paths[kind]
     assert len(BY_KIND[P]) > 150
     assert len(BY_KIND[R]) > 150
+
+
+@given(
+    damaged(),
+    st.sampled_from(
+        [
+            ("workers", -5, "workers"),
+            ("priority", "hihg", "priority"),
+            ("project_group", "visoin", "project_group"),
+            ("labels", {"team": "nlpp"}, "labels.team"),
+            ("models", [{"name": "lama-8b", "mount_path": "/mnt/m"}], "models[0].name"),
+        ]
+    ),
+)
+def test_no_damage_elsewhere_hides_a_fault(form: Any, planted: tuple[str, Any, str]) -> None:
+    assume(isinstance(form, dict))
+    field, value, path = planted
+    assert path in {problem.path for problem in check({**form, field: value}, catalog=LOADED).errors}
 
 
 def test_a_form_that_is_wrong_all_over_tells_everything_at_once(catalog: Catalog) -> None:
