@@ -30,11 +30,14 @@ def form_fields(model: type[PyTorchJob] | type[RayJob]) -> tuple[str, ...]:
 def hide(value: Any) -> Any:
     """Return `value` with each `{value, hidden: true}` in it turned into `Hidden`, at any depth.
 
-    Done as early as a DAG file is read: what is not a `Hidden` goes into the serialized DAG in clear.
+    Done as early as a DAG file is read: what is not a `Hidden` goes into the serialized DAG in clear. So one that is
+    written wrong is hidden inside as well; the check of the form refuses it later, or never sees it (a mapped task).
     """
-    if is_hidden_form(value):
-        return Hidden(value["value"])
-    if type(value) is dict:
+    if isinstance(value, Mapping):
+        if is_hidden_form(value):
+            return Hidden(value["value"])
+        if "value" in value and _is_meant_hidden(value):
+            return {**value, "value": Hidden(value["value"])}
         return {key: hide(item) for key, item in value.items()}
     if type(value) in (list, tuple):
         return type(value)(hide(item) for item in value)
@@ -50,8 +53,16 @@ def hide_defaults(dag: DAG | None, names: Collection[str]) -> None:
 
 
 def is_hidden_form(value: object) -> TypeGuard[Mapping[str, Any]]:
-    """Say whether `value` is the form's way to write a hidden value."""
-    return isinstance(value, Mapping) and set(value) == {"value", "hidden"} and value["hidden"] is True
+    """Say whether `value` is the form's way to write a hidden value, `hidden` as a rendered text included."""
+    return (
+        isinstance(value, Mapping)
+        and set(value) == {"value", "hidden"}
+        and str(value["hidden"]).strip().lower() == "true"
+    )
+
+
+def _is_meant_hidden(value: Mapping[Any, Any]) -> bool:
+    return str(value.get("hidden", False)).strip().lower() != "false"
 
 
 def unfold(value: Any) -> Any:

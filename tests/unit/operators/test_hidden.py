@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -42,6 +43,21 @@ def hidden_object(dag: DAG) -> None:
     PyTorchJobOperator(task_id="t", **JOB, env={"TOKEN": Hidden("canary-7391")}, dag=dag)
 
 
+def flag_as_text(dag: DAG) -> None:
+    env: Any = {"TOKEN": {"value": "canary-7391", "hidden": "True"}}
+    PyTorchJobOperator(task_id="t", **JOB, env=env, dag=dag)
+
+
+def mapping_that_is_no_dict(dag: DAG) -> None:
+    env: Any = MappingProxyType({"TOKEN": MappingProxyType({"value": "canary-7391", "hidden": True})})
+    PyTorchJobOperator(task_id="t", **JOB, env=env, dag=dag)
+
+
+def wrong_hidden_value_of_a_mapped_task(dag: DAG) -> None:
+    env: Any = {"TOKEN": {"value": "canary-7391", "hidden": 1}, "KEY": {"value": "canary-7391", "hidden": True, "x": 1}}
+    PyTorchJobOperator.partial(task_id="t", **JOB, env=env, dag=dag).expand(workers=[1, 2])
+
+
 def partial_keyword(dag: DAG) -> None:
     PyTorchJobOperator.partial(task_id="t", **JOB, env=ENV, dag=dag).expand(workers=[1, 2])
 
@@ -71,8 +87,9 @@ def command_for(lr: float) -> str:
 @pytest.mark.parametrize(
     "write",
     [
-        own_keyword, spec_mapping, spec_model, hidden_object, partial_keyword, expanded_keyword, expanded_kwargs,
-        decorated, decorated_and_expanded,
+        own_keyword, spec_mapping, spec_model, hidden_object, flag_as_text, mapping_that_is_no_dict,
+        wrong_hidden_value_of_a_mapped_task, partial_keyword, expanded_keyword, expanded_kwargs, decorated,
+        decorated_and_expanded,
     ],
 )  # fmt: skip
 def test_serialized_dag_holds_no_hidden_value(write: Any) -> None:
@@ -95,5 +112,5 @@ def test_default_args_of_the_dag_hold_no_hidden_value(mapped: bool) -> None:
 
 
 def test_value_that_is_not_hidden_is_left_as_it_is() -> None:
-    plain = {"A": {"value": "x", "hidden": False}, "B": {"value": "y"}, "C": ({"value": 1, "hidden": True, "more": 2},)}
+    plain = {"A": {"value": "x", "hidden": False}, "B": {"value": "y"}, "C": ({"value": 1, "hidden": "false"},)}
     assert hide(plain) == plain
