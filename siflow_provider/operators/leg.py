@@ -69,7 +69,7 @@ async def advance(order: Order, outcome: Outcome, ledger: Ledger) -> Step | RunE
 
 
 def stop_quietly(settings: Settings, identity: Identity, reporter: Reporter, action: KillAction, why: str) -> bool:
-    """End (or, with `detach`, leave) the newest attempt of a run; say whether there was one that is over or ends now.
+    """End (or, with `detach`, leave) the newest attempt of a run; say whether there was one that ends by it.
 
     Blocks for four seconds at most and never raises.
 
@@ -93,7 +93,7 @@ async def _stop(settings: Settings, identity: Identity, reporter: Reporter, why:
         if ref is None:
             return False
         if (await backend.status(ref)).phase.terminal:
-            return True
+            return False
         reporter.note(f"{why}: stopping {ref.name}")
         await patiently(
             lambda: backend.stop(ref, by=f"{STOPPED_BY} {why}"), what=f"stopping {ref.name}", reporter=reporter

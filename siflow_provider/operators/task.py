@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -178,7 +179,8 @@ class SiflowTaskOperator(RendersForms):
         order = self._order
         if order is None:
             return
-        # the follower sees the stop, tells it and ends; only where there was nothing to stop yet is it cut short
+        # the follower sees the stop, tells it and ends; where nothing ran (before a submit, between two attempts) it is
+        # cut short, or it would go on to the next attempt
         identity, why = order.context.identity, "the task was killed"
         found = stop_quietly(order.settings, identity, order.reporter, self.on_kill_action, why)
         if not found and self._interrupt is not None:
@@ -194,6 +196,10 @@ class SiflowTaskOperator(RendersForms):
             return run_blocking(
                 make, timeout=left, late=AirflowTaskTimeout, overtime=OVERTIME_SECONDS, interrupt=self._interrupt
             )
+        except asyncio.CancelledError:
+            if self.on_kill_action == "stop":  # a submit that was under way can't be cut short
+                stop_quietly(order.settings, order.context.identity, order.reporter, "stop", "the task was killed")
+            raise
         except (TimeoutError, AirflowTaskTimeout):
             why = f"the try took longer than execution_timeout ({self.execution_timeout})"
             stop_quietly(order.settings, order.context.identity, order.reporter, "stop", why)

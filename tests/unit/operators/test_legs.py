@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, TaskDeferred
 
 from siflow_provider.backends import make_backend
+from siflow_provider.backends.local.launch import launch
+from siflow_provider.backends.local.store import StateDir
 from siflow_provider.backends.settings import Settings
 from siflow_provider.core.outcome import Outcome, OutcomeKind, Totals
+from siflow_provider.core.protocol import Manifest
 from siflow_provider.core.status import Failure, FailureClass, JobRef, Phase, Status
 from siflow_provider.operators import PyTorchJobOperator
 from siflow_provider.triggers.run import Carried, RunEvent, RunTrigger
@@ -195,6 +200,43 @@ def test_kill_in_a_worker_stops_the_run_and_never_raises(make: Maker, backend_ho
     operator.on_kill()
     operator.on_kill()
     assert [status.phase for status in statuses(backend_home)] == [Phase.STOPPED]
+
+
+def test_kill_in_the_pause_between_two_attempts_ends_the_task_without_another(make: Maker, backend_home: Path) -> None:
+    tolerance = {"max_retries": 3, "retry_on": ["code"]}
+    operator, context = make("exit 1", fault_tolerance=tolerance, deferrable=False)
+    killed = Thread(target=kill_once, args=(operator, backend_home))
+    killed.start()
+    with pytest.raises(AirflowException, match="killed"):
+        execute(operator, context)
+    killed.join(30)
+    assert len(statuses(backend_home)) == 3
+
+
+@pytest.mark.parametrize("deferrable", [True, False])
+def test_run_whose_submit_was_under_way_at_the_kill_is_stopped(
+    make: Maker, backend_home: Path, monkeypatch: pytest.MonkeyPatch, deferrable: bool
+) -> None:
+    operator, context = make("sleep 600", deferrable=deferrable)
+
+    def killed_before_the_last_step(state: StateDir, manifest: Manifest) -> JobRef:
+        operator.on_kill()
+        return launch(state, manifest)
+
+    monkeypatch.setattr("siflow_provider.backends.local.launch.launch", killed_before_the_last_step)
+    with pytest.raises(AirflowException, match="killed"):
+        execute(operator, context)
+    assert [status.phase for status in statuses(backend_home)] == [Phase.STOPPED]
+
+
+def kill_once(operator: PyTorchJobOperator, home: Path) -> None:
+    """Kill the task when its third attempt has failed: the pause before the next takes four seconds."""
+    until = time.monotonic() + 30
+    while time.monotonic() < until:
+        found = statuses(home)
+        if len(found) == 3 and all(status.phase.terminal for status in found):
+            operator.on_kill()
+            return
 
 
 def test_attempt_that_is_asked_for_is_submitted_and_waited_for(make: Maker, backend_home: Path) -> None:
