@@ -13,13 +13,14 @@ from siflow_provider.backends.local import launch as starter
 from siflow_provider.backends.local.capacity import Amounts
 from siflow_provider.backends.local.ledger import Ledger
 from siflow_provider.backends.local.logs import LogFile, follow_files
+from siflow_provider.backends.local.off_loop import off_loop
 from siflow_provider.backends.local.quota import answer
 from siflow_provider.backends.local.render import render_manifest
 from siflow_provider.backends.local.runs import Runs
 from siflow_provider.backends.local.stacks import dump_replicas
 from siflow_provider.backends.local.support import unsupported_fields, warning_lines
 from siflow_provider.core.status import Phase, Status, is_selected
-from siflow_provider.errors import UnsupportedError, UsageError
+from siflow_provider.errors import AccessDenied, BackendError, UnsupportedError, UsageError
 
 if TYPE_CHECKING:
     from siflow_provider.backends.settings import Settings
@@ -56,14 +57,19 @@ class LocalBackend:
         """Open the state directory.
 
         Raises:
-            UsageError: this is not Linux, or the directory can't be made.
+            UsageError: this is not Linux, or this user may not make the directory.
+            BackendUnavailable: it can't be made now.
         """
         if sys.platform != "linux":
             raise UsageError(
                 f"the local backend runs on Linux only, and this is {sys.platform}.",
                 hint="Use a Linux machine or container, or a connection to a cluster.",
             )
-        self._opened = await asyncio.to_thread(Runs.open, self._settings.state_dir)
+        try:
+            self._opened = await off_loop(Runs.open, self._settings.state_dir)
+        except AccessDenied as error:
+            hint = "Choose another folder: `state_dir` of the connection, or SIFLOW_LOCAL_STATE_DIR."
+            raise UsageError(f"the state folder can't be made: {error}", hint=hint) from error
         return self
 
     async def __aexit__(
@@ -94,19 +100,19 @@ class LocalBackend:
 
     async def submit(self, manifest: Manifest) -> JobRef:
         """Start the run, or return the one of the same identity."""
-        return await asyncio.to_thread(starter.launch, self._runs.state, manifest)
+        return await off_loop(starter.launch, self._runs.state, manifest)
 
     async def find(self, identity: Identity) -> JobRef | None:
         """Return this attempt of the run, by its labels."""
-        return await asyncio.to_thread(self._runs.find, identity)
+        return await off_loop(self._runs.find, identity)
 
     async def find_latest(self, identity: Identity) -> JobRef | None:
         """Return the newest attempt of the run."""
-        return await asyncio.to_thread(self._runs.find_latest, identity)
+        return await off_loop(self._runs.find_latest, identity)
 
     async def status(self, ref: JobRef) -> Status:
         """Return the whole snapshot."""
-        return (await asyncio.to_thread(self._runs.state_of, ref)).status()
+        return (await off_loop(self._runs.state_of, ref)).status()
 
     async def watch(self, ref: JobRef) -> AsyncIterator[Status]:
         """Yield snapshots as they change, the terminal one last."""
@@ -124,8 +130,8 @@ class LocalBackend:
         """Return the snapshot, or `unknown` when the files can't be read now (no descriptors left, a full disk)."""
         try:
             return await self.status(ref)
-        except OSError as error:
-            return Status(ref, Phase.UNKNOWN, reason=f"{error.strerror}: {error.filename}")
+        except BackendError as error:
+            return Status(ref, Phase.UNKNOWN, reason=str(error))
 
     async def logs(
         self, ref: JobRef, selection: LogSelection, cursor: LogCursor, *, follow: bool = True
@@ -135,7 +141,7 @@ class LocalBackend:
         Raises:
             UsageError: a replica is named that the run does not have.
         """
-        names = await asyncio.to_thread(self._runs.replica_names, ref)
+        names = await off_loop(self._runs.replica_names, ref)
         unknown = [name for name in selection if name not in names] if isinstance(selection, tuple) else []
         if names and unknown:  # of a run that is gone nothing is known any more
             raise UsageError(f"{ref.name} has no replica {unknown[0]!r}.", hint=f"It has: {', '.join(names)}.")
@@ -147,7 +153,7 @@ class LocalBackend:
         ]
 
         async def ended() -> bool:
-            return (await asyncio.to_thread(self._runs.state_of, ref)).phase.terminal
+            return (await off_loop(self._runs.state_of, ref)).phase.terminal
 
         async for line in follow_files(files, ended, follow=follow):
             yield line
@@ -159,20 +165,20 @@ class LocalBackend:
     async def delete(self, ref: JobRef) -> None:
         """Stop the run if need be and remove its folder."""
         await self._runs.stop(ref, "delete")
-        await asyncio.to_thread(self._runs.remove, ref)
+        await off_loop(self._runs.remove, ref)
 
     async def runs(self) -> list[Status]:
         """Return every run here, newest first."""
-        return await asyncio.to_thread(self._runs.all)
+        return await off_loop(self._runs.all)
 
     async def dump_stacks(self, ref: JobRef) -> dict[str, str]:
         """Return py-spy's dump per replica, or the reason why there is none."""
-        state = await asyncio.to_thread(self._runs.state_of, ref)
+        state = await off_loop(self._runs.state_of, ref)
         return {} if state.phase.terminal else await dump_replicas(state.replicas)
 
     async def quota(self, task: ResolvedTask) -> QuotaReport:
         """Return the four answers for the whole task on this machine."""
-        usage = await asyncio.to_thread(Ledger(self._runs.state).usage)
+        usage = await off_loop(Ledger(self._runs.state).usage)
         flavor = Amounts.of(task.flavors[0].resources.rendered())
         lead = Amounts.of(task.head.resources.rendered()) if task.head is not None else flavor
         replicas = (lead, *([flavor] * task.task.workers))

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from siflow_provider.backends.local.off_loop import off_loop
 from siflow_provider.core.status import LogLine
 
 __all__ = ["MAX_LINE_BYTES", "LogFile", "follow_files"]
@@ -86,7 +87,7 @@ async def follow_files(
         over = await ended()
         found = False
         for file in files:
-            lines = await asyncio.to_thread(file.read, ended=over, now=not follow)
+            lines = await off_loop(file.read, ended=over, now=not follow)
             for line in lines:
                 found = True
                 yield line

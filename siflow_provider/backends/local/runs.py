@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from siflow_provider.backends.local.off_loop import off_loop
 from siflow_provider.backends.local.processes import kill_marked
 from siflow_provider.backends.local.ray_job import clean_up
 from siflow_provider.backends.local.record import RunState, lost, read_state, read_submission
@@ -86,8 +87,8 @@ class Runs:
             BackendUnavailable: it did not end within a minute.
         """
         deadline = time.monotonic() + _STOP_SECONDS
-        await asyncio.to_thread(self._ask, ref, by)
-        while not await asyncio.to_thread(self._gone, ref):
+        await off_loop(self._ask, ref, by)
+        while not await off_loop(self._gone, ref):
             if time.monotonic() > deadline:
                 raise BackendUnavailable(
                     f"{ref.name} was asked to stop and has not ended after {_STOP_SECONDS:g} s.",

@@ -17,8 +17,8 @@ from siflow_provider.backends.local.backend import LocalBackend
 from siflow_provider.backends.local.lock import take
 from siflow_provider.backends.local.store import StateDir
 from siflow_provider.backends.settings import Settings
-from siflow_provider.core.status import Phase
-from siflow_provider.errors import UsageError
+from siflow_provider.core.status import LogCursor, Phase
+from siflow_provider.errors import BackendUnavailable, UsageError
 from siflow_provider.spec.policy import Monitoring
 from tests.unit.backends.local.following import end_of, processes_of, running, supervisor_of, until
 from tests.unit.backends.local.tasks import context, task
@@ -77,6 +77,36 @@ async def test_unreadable_state_is_unknown_and_ends_nothing(
         patch.setattr(store, "is_held", fail)
         assert (await anext(watch)).phase is Phase.UNKNOWN
     assert (await anext(watch)).phase is Phase.RUNNING
+
+
+async def test_no_descriptors_left_are_no_answer_and_no_crash(
+    backend: LocalBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ref = await backend.submit(backend.render(task("echo line; sleep 600"), context()))
+    await running(backend, ref)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", no_descriptors)
+        patch.setattr(Path, "read_bytes", no_descriptors)
+        with pytest.raises(BackendUnavailable, match="Too many open files"):
+            await anext(backend.logs(ref, "all", LogCursor()))
+        with pytest.raises(BackendUnavailable, match="Too many open files"):
+            await backend.find(context().identity)
+    assert (await anext(backend.logs(ref, "all", LogCursor()))).text == "line"
+
+
+def no_descriptors(path: Path, *_: object, **__: object) -> None:
+    raise OSError(24, "Too many open files", str(path))
+
+
+async def test_state_folder_that_this_user_may_not_make_is_a_mistake_with_a_mend(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path, *_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(UsageError, match="SIFLOW_LOCAL_STATE_DIR"):
+        await LocalBackend(Settings(state_dir=str(tmp_path / "state"))).__aenter__()
 
 
 async def test_wrong_capacity_file_makes_a_run_wait_and_not_fail(backend: LocalBackend, state_dir: Path) -> None:
