@@ -13,8 +13,9 @@ from siflow_provider.backends import make_backend
 from siflow_provider.core.attempts import Ledger, rest
 from siflow_provider.core.follow import follow
 from siflow_provider.core.outcome import FollowPolicy, Outcome, OutcomeKind
+from siflow_provider.core.patience import pause_seconds
 from siflow_provider.core.status import JobRef, LogCursor
-from siflow_provider.errors import SiflowError
+from siflow_provider.errors import BackendUnavailable, SiflowError
 from siflow_provider.hooks.siflow import DEFAULT_CONN_ID, SiflowHook
 from siflow_provider.triggers.drain import LogDrain, PacedBackend
 from siflow_provider.triggers.killed import STOPPED_BY, keep_running, stop_if_killed
@@ -138,7 +139,7 @@ class RunTrigger(BaseTrigger):
         """Follow the attempt and fire once."""
         settled_at = settling_moment(self.data.carried.deferred_at, datetime.now(UTC))
         try:
-            event = RunEvent(outcome=await self._follow(), carried=self.data.carried)
+            event = RunEvent(outcome=await self._follow_patiently(), carried=self.data.carried)
         except SiflowError as error:
             event = RunEvent(error=self.data.veil.over(str(error)), carried=self.data.carried)
         if self.task_instance is not None:  # else in line (`airflow dags test`), with no scheduler that could mix up
@@ -149,6 +150,18 @@ class RunTrigger(BaseTrigger):
                 await asyncio.sleep(CANCEL_SECONDS)
         self._fired = True
         yield TriggerEvent(event.model_dump(mode="json"))  # type: ignore[no-untyped-call]
+
+    async def _follow_patiently(self) -> Outcome:
+        """Follow; an Airflow or a backend that gives no answer at the start is no reason to give a healthy run up."""
+        failures = 0
+        while True:
+            try:
+                return await self._follow()
+            except BackendUnavailable as error:
+                failures += 1
+                if failures == 1:
+                    self.log.warning("no answer, trying again: %s", self.data.veil.over(str(error)))
+                await asyncio.sleep(pause_seconds(failures))
 
     async def _follow(self) -> Outcome:
         data, store = self.data, Store(self.task_instance)

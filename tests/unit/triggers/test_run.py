@@ -19,6 +19,8 @@ from siflow_provider.core.identity import Identity
 from siflow_provider.core.outcome import AlertRule, FollowPolicy, OutcomeKind
 from siflow_provider.core.protocol import RenderContext
 from siflow_provider.core.status import JobRef, Phase
+from siflow_provider.errors import BackendUnavailable
+from siflow_provider.hooks.siflow import SiflowHook
 from siflow_provider.spec import PyTorchJob
 from siflow_provider.spec.resolve import resolve
 from siflow_provider.triggers import killed
@@ -129,6 +131,25 @@ async def test_missing_connection_is_told_and_does_not_crash_the_trigger(airflow
     event = await first_event(trigger_for(ref, conn_id="nowhere"))
     assert event.outcome is None
     assert "nowhere" in event.error
+
+
+async def test_airflow_that_gives_no_answer_at_first_ends_no_wait(
+    airflow: Airflow, backend: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ref = await submitted(backend, "true")
+    answered, ask = [], SiflowHook.asettings
+
+    async def busy_at_first(hook: SiflowHook, *, expected: str = "") -> Settings:
+        answered.append(expected)
+        if len(answered) < 3:
+            raise BackendUnavailable("Airflow can't tell now")
+        return await ask(hook, expected=expected)
+
+    monkeypatch.setattr(SiflowHook, "asettings", busy_at_first)
+    event = await first_event(trigger_for(ref))
+    assert event.outcome is not None
+    assert event.outcome.kind is OutcomeKind.SUCCEEDED
+    assert capsys.readouterr().out.count("no answer, trying again: Airflow can't tell now") == 1
 
 
 @pytest.mark.parametrize("state", ["failed", "success", "queued", None])
