@@ -77,32 +77,29 @@ async def _follow(
     from siflow_provider.core.identity import Identity
     from siflow_provider.core.policy import follow_policy
     from siflow_provider.core.protocol import RenderContext
+    from siflow_provider.core.run import RunEnd
     from siflow_provider.core.run import run as run_to_end
+    from siflow_provider.core.veil import Veil
 
+    veil = Veil.of(value.reveal() for value in task.hidden.values())
     policy = follow_policy(task, logs="none" if quiet else selection, deadline=None)
+    reporter = TerminalReporter(veil, timezone=policy.timezone)
     context = RenderContext(identity=Identity.random(), user_name=settings.login)
     async with make_backend(settings) as backend:
-        stopper = Stopper(backend)
+        stopper = Stopper(backend, reporter)
         with stopper.on_signals():
-            return await run_to_end(
-                backend,
-                task,
-                context,
-                policy,
-                TerminalReporter(task, timezone=policy.timezone),
-                quota="require",
-                on_ref=stopper.take,
-            )
+            end = await run_to_end(backend, task, context, policy, reporter, quota="require", on_ref=stopper.take)
+    return RunEnd(veil.over_outcome(end.outcome), end.totals)
 
 
 class Stopper:
     """Turns Ctrl-C into a stop of the run; the follower then sees the end and reports it as any other."""
 
-    def __init__(self, backend: TrainingBackend) -> None:
-        self._backend = backend
+    def __init__(self, backend: TrainingBackend, reporter: TerminalReporter) -> None:
+        self._backend, self._reporter = backend, reporter
         self._ref: JobRef | None = None
         self._asked = False
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[bool]] = set()
 
     def take(self, ref: JobRef) -> None:
         """Remember the attempt that a stop would end; end it at once when the stop came first."""
@@ -129,9 +126,11 @@ class Stopper:
             self._stop()
 
     def _stop(self) -> None:
+        from siflow_provider.core.expiry import stop_run
+
         if self._ref is None:
             return
         # the loop keeps only weak references to tasks
-        task = asyncio.ensure_future(self._backend.stop(self._ref, by="Ctrl-C"))
+        task = asyncio.ensure_future(stop_run(self._backend, self._ref, self._reporter, by="Ctrl-C"))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -7,43 +7,35 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
-from siflow_provider.spec.hidden import MASK
-
 if TYPE_CHECKING:
     from siflow_provider.core.outcome import AlertRule
     from siflow_provider.core.status import LogCursor, LogLine, Status
-    from siflow_provider.spec.resolve import ResolvedTask
+    from siflow_provider.core.veil import Veil
 
 __all__ = ["TerminalReporter"]
-
-MIN_MASKED = 5
-"""Shorter values would mask ordinary text (Airflow's masker has the same bound)."""
 
 
 class TerminalReporter:
     """Shows a run to a person.
 
     Args:
-        task: its hidden values are masked wherever they come up in the output.
+        veil: over the task's hidden values.
         timezone: IANA name, for the times of notes.
     """
 
-    def __init__(self, task: ResolvedTask, *, timezone: str = "UTC") -> None:
-        values = (value.reveal() for value in task.hidden.values())
-        self._secrets = sorted(
-            {line for value in values for line in value.splitlines() if len(line) >= MIN_MASKED}, key=len, reverse=True
-        )
+    def __init__(self, veil: Veil, *, timezone: str = "UTC") -> None:
+        self._veil = veil
         self._zone = ZoneInfo(timezone)
 
     def line(self, line: LogLine) -> None:
         """Write one line of a replica, its name before it."""
-        sys.stdout.write(f"[{line.replica}] {self._masked(line.text)}\n")
+        sys.stdout.write(f"[{line.replica}] {self._veil.over(line.text)}\n")
         sys.stdout.flush()
 
     def note(self, text: str, *, warning: bool = False) -> None:
         """Write what happens to the run itself."""
         moment = datetime.now(UTC).astimezone(self._zone).strftime("%H:%M:%S")
-        sys.stderr.write(f"{moment} {'warning: ' if warning else ''}{self._masked(text)}\n")
+        sys.stderr.write(f"{moment} {'warning: ' if warning else ''}{self._veil.over(text)}\n")
 
     async def checkpoint(self, cursor: LogCursor) -> None:
         """Keep nothing: a command that ends is not taken up by another."""
@@ -51,8 +43,3 @@ class TerminalReporter:
     async def alert(self, rule: AlertRule, event: str, status: Status, text: str) -> None:
         """Say that the alert is not sent: its channels are Airflow connections, and none is loaded here."""
         self.note(f"alert {event} is not sent by this command (it would go to {', '.join(rule.connections)})")
-
-    def _masked(self, text: str) -> str:
-        for secret in self._secrets:
-            text = text.replace(secret, MASK)
-        return text

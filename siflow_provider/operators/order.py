@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from siflow_provider.core.identity import default_prefix
 from siflow_provider.core.policy import follow_policy
 from siflow_provider.core.protocol import RenderContext
+from siflow_provider.core.veil import Veil
 from siflow_provider.errors import Problem, SpecError
 from siflow_provider.hooks.process import mask_now
 from siflow_provider.hooks.siflow import SiflowHook, find_catalog
@@ -25,7 +26,6 @@ from siflow_provider.spec.load import check
 from siflow_provider.spec.resolve import resolve
 from siflow_provider.triggers.reporter import TaskReporter
 from siflow_provider.triggers.store import Store, identity_of
-from siflow_provider.triggers.veil import Veil
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,6 +12,7 @@ from airflow.providers.common.compat.sdk import AirflowTaskTimeout
 from siflow_provider.core.attempts import Step
 from siflow_provider.core.outcome import OutcomeKind
 from siflow_provider.core.run import RunEnd
+from siflow_provider.core.veil import Veil
 from siflow_provider.errors import BackendError, RunFailed, SiflowError
 from siflow_provider.hooks.siflow import SiflowHook
 from siflow_provider.links import LINKS
@@ -27,7 +28,6 @@ from siflow_provider.spec.task import PyTorchJob, RayJob
 from siflow_provider.triggers.reporter import TaskReporter
 from siflow_provider.triggers.run import Carried, RunEvent, RunTrigger, RunTriggerData
 from siflow_provider.triggers.store import Store, identity_of
-from siflow_provider.triggers.veil import Veil
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine

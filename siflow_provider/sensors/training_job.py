@@ -15,6 +15,7 @@ from siflow_provider.core.follow import follow
 from siflow_provider.core.outcome import FollowPolicy, Totals
 from siflow_provider.core.run import RunEnd
 from siflow_provider.core.status import JobRef
+from siflow_provider.core.veil import Veil
 from siflow_provider.errors import BackendUnavailable, RunFailed, UsageError
 from siflow_provider.hooks.siflow import DEFAULT_CONN_ID, SiflowHook
 from siflow_provider.operators.bridge import run_blocking
@@ -25,7 +26,6 @@ from siflow_provider.triggers.quota import Waiting
 from siflow_provider.triggers.reporter import TaskReporter
 from siflow_provider.triggers.run import Carried, RunEvent, RunTrigger, RunTriggerData
 from siflow_provider.triggers.store import Store
-from siflow_provider.triggers.veil import Veil
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from siflow_provider.core.outcome import AlertRule
     from siflow_provider.core.status import LogCursor, LogLine, Status
+    from siflow_provider.core.veil import Veil
     from siflow_provider.triggers.store import Store
-    from siflow_provider.triggers.veil import Veil
 
 __all__ = ["TaskReporter"]
 
@@ -83,5 +83,6 @@ class TaskReporter:
     async def alert(self, rule: AlertRule, event: str, status: Status, text: str) -> None:
         """Tell the rule's connections once per event and attempt, whatever restarts."""
         if await self._store.claim_alert(rule, event, status.ref.attempt):
-            veiled = replace(status, failure=self._veil.over_failure(status.failure))
+            failure = None if status.failure is None else self._veil.over_failure(status.failure)
+            veiled = replace(status, failure=failure)
             await send_alert(rule, event, veiled, self._veil.over(text))

@@ -15,6 +15,7 @@ from siflow_provider.core.follow import follow
 from siflow_provider.core.outcome import FollowPolicy, Outcome, OutcomeKind
 from siflow_provider.core.patience import pause_seconds
 from siflow_provider.core.status import JobRef, LogCursor
+from siflow_provider.core.veil import Veil
 from siflow_provider.errors import BackendUnavailable, SiflowError
 from siflow_provider.hooks.siflow import DEFAULT_CONN_ID, SiflowHook
 from siflow_provider.triggers.drain import LogDrain, PacedBackend
@@ -22,7 +23,6 @@ from siflow_provider.triggers.killed import STOPPED_BY, keep_running, stop_if_ki
 from siflow_provider.triggers.reporter import TaskReporter
 from siflow_provider.triggers.shown import SHOWN_KEY, Shown, keep_log, marker, read_shown, trigger_logs
 from siflow_provider.triggers.store import Store
-from siflow_provider.triggers.veil import Veil
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

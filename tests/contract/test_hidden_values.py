@@ -65,6 +65,16 @@ async def test_it_is_in_nothing_that_a_failing_run_tells(world: World, backend: 
     assert secret not in ended.outcome.failure.describe()
 
 
+async def test_it_is_in_no_status_though_the_last_lines_of_a_failed_run_hold_it(
+    world: World, backend: TrainingBackend, secret: str
+) -> None:
+    ref = await start(backend, world.task('echo "bad token $SECRET"; exit 3', hidden={"SECRET": secret}))
+    status = await end(backend, ref)
+    assert status.failure is not None
+    assert "bad token ***" in status.failure.last_lines
+    assert secret not in repr(status)
+
+
 async def test_it_is_in_no_error(world: World, backend: TrainingBackend, secret: str) -> None:
     taken = await start(backend, world.task("sleep 600"))
     manifest = backend.render(world.task("true", hidden={"SECRET": secret}), context())

@@ -59,6 +59,20 @@ def test_hidden_values_are_masked_in_what_run_shows(command: Command) -> None:
     assert "canary-7f3a" not in done.out + done.err
 
 
+def test_hidden_values_are_masked_in_what_is_told_of_a_failed_run(command: Command) -> None:
+    form = command.form(
+        """echo '{"token": "'$TOKEN'"}' > $SIFLOW_RESULTS; echo bad token $TOKEN; exit 3""",
+        extra="env: {TOKEN: {value: canary-7f3a, hidden: true}}\n",
+    )
+    plain, data = command("run", form), command("run", form, "--json")
+    assert "bad token ***" in plain.err
+    assert data.data["results"] == {"token": "***"}
+    assert data.data["failure"]["last_lines"][0] == "bad token ***"
+    shown = [command("show", data.data["name"], *options) for options in ((), ("--json",))]
+    for done in (plain, data, *shown):
+        assert "canary-7f3a" not in done.out + done.err
+
+
 def test_run_json_prints_the_result_that_the_operator_pushes(command: Command) -> None:
     done = command("run", command.form("""echo '{"accuracy": 0.9}' > "$SIFLOW_RESULTS" """), "--json")
     assert done.code == 0, done.err

@@ -19,6 +19,7 @@ from siflow_provider.core.identity import Identity
 from siflow_provider.core.outcome import AlertRule, FollowPolicy, OutcomeKind
 from siflow_provider.core.protocol import RenderContext
 from siflow_provider.core.status import JobRef, Phase
+from siflow_provider.core.veil import Veil
 from siflow_provider.errors import BackendUnavailable
 from siflow_provider.hooks.siflow import SiflowHook
 from siflow_provider.spec import PyTorchJob
@@ -26,7 +27,6 @@ from siflow_provider.spec.resolve import resolve
 from siflow_provider.triggers import killed
 from siflow_provider.triggers.killed import killed_by
 from siflow_provider.triggers.run import Carried, RunEvent, RunTrigger, RunTriggerData, settling_moment
-from siflow_provider.triggers.veil import Veil
 
 INSTANCE = SimpleNamespace(dag_id="d", task_id="t", run_id="r", map_index=-1, try_number=1)
 

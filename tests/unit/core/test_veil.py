@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from siflow_provider.core.status import Failure, FailureClass
-from siflow_provider.triggers.veil import Veil
+from siflow_provider.core.veil import Veil
 
 
 def test_value_is_masked_wherever_it_stands_in_a_line() -> None:
@@ -50,11 +50,9 @@ def test_failure_that_goes_through_the_database_is_masked() -> None:
         events=("env canary-7391",),
     )
     veiled = Veil.of(["canary-7391"]).over_failure(failure)
-    assert veiled is not None
     assert "canary" not in veiled.model_dump_json()
     assert veiled.last_lines == ("the token is ***",)
     assert Veil().over_failure(failure) is failure
-    assert Veil.of(["canary-7391"]).over_failure(None) is None
 
 
 def test_results_that_hold_a_hidden_value_are_masked() -> None:

@@ -2,8 +2,9 @@
 
 Airflow stores what a trigger is given in clear, so no hidden value may be in it; but the trigger shows the training's
 lines, and a training may print its token. The trigger gets, for each value, its length and forty bits of a keyed hash:
-enough to know the value when it passes by, too little to find it out. In a worker, which knows the values, Airflow's
-own masking works as well.
+enough to know the value when it passes by, too little to find it out. Whoever knows the values masks in the same way:
+the command, and the embedded backend before it keeps a failure's last lines. In a worker Airflow's own masking works
+as well.
 """
 
 from __future__ import annotations
@@ -79,13 +80,12 @@ class Veil(BaseModel):
         """Return the outcome with hidden values masked in results and evidence: it goes through the database."""
         if not self.marks:
             return outcome
-        return outcome.model_copy(
-            update={"failure": self.over_failure(outcome.failure), "results": self.over_json(outcome.results)}
-        )
+        failure = None if outcome.failure is None else self.over_failure(outcome.failure)
+        return outcome.model_copy(update={"failure": failure, "results": self.over_json(outcome.results)})
 
-    def over_failure(self, failure: Failure | None) -> Failure | None:
+    def over_failure(self, failure: Failure) -> Failure:
         """Return the failure with hidden values masked in its evidence: it goes through databases and messages."""
-        if not self.marks or failure is None:
+        if not self.marks:
             return failure
         return failure.model_copy(
             update={
