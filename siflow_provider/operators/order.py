@@ -191,17 +191,18 @@ def _spec_document(operator: SiflowTaskOperator) -> Document | None:
     if spec is None:
         return None
     if isinstance(spec, (str, Path)):
-        return read_document(_path(operator, spec))
+        return read_document(dag_path(operator, spec))
     if isinstance(spec, BaseModel):
         return Document(to_fields(spec))
     return Document(spec)
 
 
 def _own_catalog(operator: SiflowTaskOperator) -> Path | None:
-    return None if operator.catalog is None else _path(operator, operator.catalog)
+    return None if operator.catalog is None else dag_path(operator, operator.catalog)
 
 
-def _path(operator: SiflowTaskOperator, path: str | Path) -> Path:
+def dag_path(operator: BaseOperator, path: str | Path) -> Path:
+    """Return where a file is that an operator or sensor names: a relative path starts at the DAG file's folder."""
     dag = operator.get_dag()
     return spec_path(path, dag.fileloc if dag is not None else "")
 

@@ -11,8 +11,8 @@ from pydantic import BaseModel
 
 from siflow_provider.errors import SpecError
 from siflow_provider.hooks.siflow import find_catalog
-from siflow_provider.operators.form import PLACEHOLDER, hide, spec_path, unfold, unrendered
-from siflow_provider.operators.order import rendered_form, timezone_of
+from siflow_provider.operators.form import PLACEHOLDER, hide, unfold, unrendered
+from siflow_provider.operators.order import dag_path, rendered_form, timezone_of
 from siflow_provider.operators.task import SiflowTaskOperator
 from siflow_provider.spec.base import is_unknown
 from siflow_provider.spec.document import is_file_name, read_document
@@ -45,7 +45,7 @@ def check_at_parse(sensor: QuotaSensor) -> None:
         return
     document = _document(sensor)
     form = unfold(document.data if document is not None else task)
-    catalog = find_catalog(sensor.catalog, lambda: None)
+    catalog = find_catalog(sensor.catalog_source(), lambda: None)
     errors = check(form, catalog=catalog, templates=True, line_source=document).errors
     if errors:
         raise SpecError(errors, source=f"the task of {sensor.task_id!r}")
@@ -88,5 +88,4 @@ def _document(sensor: QuotaSensor) -> Document | None:
         return None
     if isinstance(task, str) and not is_file_name(task):
         return read_document(task)
-    dag = sensor.get_dag()
-    return read_document(spec_path(task, dag.fileloc if dag is not None else ""))
+    return read_document(dag_path(sensor, task))

@@ -15,6 +15,7 @@ from siflow_provider.errors import NeverAdmissibleError, UnsupportedError, Usage
 from siflow_provider.hooks.siflow import DEFAULT_CONN_ID, SiflowHook
 from siflow_provider.operators.bridge import run_blocking
 from siflow_provider.operators.form import hide
+from siflow_provider.operators.order import dag_path
 from siflow_provider.operators.partial import HidingPartial, hide_arguments
 from siflow_provider.operators.rendering import RendersForms
 from siflow_provider.operators.task import SiflowTaskOperator
@@ -90,9 +91,9 @@ class QuotaSensor(RendersForms, SiflowSensor):
         return HidingPartial.of(super().partial(**hide_arguments(kwargs)))
 
     def catalog_source(self) -> Path | None:
-        """Return the file that the sensor or its operator names."""
+        """Return the file that the sensor or its operator names; a relative path starts at the DAG file's folder."""
         path = self.catalog or (self.task.catalog if isinstance(self.task, SiflowTaskOperator) else None)
-        return Path(path) if path else None
+        return dag_path(self, path) if path else None
 
     def render_template(
         self,

@@ -129,6 +129,23 @@ def test_connection_and_catalog_follow_the_operator(monkeypatch: pytest.MonkeyPa
     assert [task.flavors[0].queue for task in Scripted.asked] == ["od-h100", "od-a100"]
 
 
+@pytest.mark.parametrize("named_by", ["operator", "sensor"])
+def test_relative_catalog_starts_at_the_folder_of_the_dag_file(tmp_path: Path, named_by: str) -> None:
+    Scripted.reset(report())
+    (tmp_path / "catalog.yaml").write_text(json.dumps(instance()))
+    compute: Any = {"type": "on_demand", "instances": ["gpu.h100"]}
+    with DAG("d", schedule=None) as dag:
+        dag.fileloc = str(tmp_path / "dag.py")
+        if named_by == "operator":
+            task: Any = PyTorchJobOperator(
+                task_id="t", image="x:1", command="true", compute=compute, catalog="catalog.yaml"
+            )
+            which = QuotaSensor(task_id="quota", task=task)
+        else:
+            which = QuotaSensor(task_id="quota", task={**FORM, "compute": compute}, catalog="catalog.yaml")
+    assert run(which)["instance"] == "gpu.h100"
+
+
 def test_why_not_is_said_with_numbers_and_again_only_when_it_changes(capsys: pytest.CaptureFixture[str]) -> None:
     Scripted.reset(*[report(available=SHORT)] * 3, UNREACHABLE, UNREACHABLE, report(available=SHORT), report())
     run(sensor(deferrable=False))
