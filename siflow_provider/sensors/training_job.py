@@ -88,8 +88,7 @@ class TrainingJobSensor(SiflowSensor):
         with refusing():
             settings = SiflowHook(self.conn_id).settings()
             name, uid = self._wanted()
-            status = run_blocking(lambda: _find(settings, name, uid))
-            self._say(status, name)
+            status = self._look(settings, name, uid)
             if status is None or not status.phase.terminal:
                 return False
             end = run_blocking(lambda: _end(settings, status.ref, self._policy(), self._reporter(context)))
@@ -100,7 +99,7 @@ class TrainingJobSensor(SiflowSensor):
         with refusing():
             name, uid = self._wanted()
             settings = SiflowHook(self.conn_id).settings()
-            status = run_blocking(lambda: _find(settings, name, uid))
+            status = self._look(settings, name, uid)
         deadline = datetime.now(UTC) + timedelta(seconds=self.timeout)
         if status is not None:
             self._defer_to_end(status.ref, deadline)
@@ -159,8 +158,19 @@ class TrainingJobSensor(SiflowSensor):
     def _reporter(self, context: Context) -> TaskReporter:
         return TaskReporter(self.log, Store(context["ti"]), veil=Veil())
 
-    def _say(self, status: Status | None, name: str) -> None:
-        text = f"no run named {name} yet" if status is None else f"{status.ref.name} is {status.phase} {status.reason}"
+    def _look(self, settings: Settings, name: str, uid: str) -> Status | None:
+        """Return the run as it is now, and say what was seen where that is news; no answer is as good as not seen."""
+        try:
+            status = run_blocking(lambda: _find(settings, name, uid))
+        except BackendUnavailable as error:
+            self._say(f"no answer from the backend, looking again: {error}")
+            return None
+        self._say(
+            f"no run named {name} yet" if status is None else f"{status.ref.name} is {status.phase} {status.reason}"
+        )
+        return status
+
+    def _say(self, text: str) -> None:
         self._waiting = self._waiting or Waiting()
         if self._waiting.is_news(text):
             self.log.info("%s", text.rstrip())
@@ -177,12 +187,9 @@ def _left(deadline: datetime) -> timedelta:
 
 
 async def _find(settings: Settings, name: str, uid: str) -> Status | None:
-    try:
-        async with make_backend(settings) as backend:
-            ref = await find_run(backend, name, uid)
-            return None if ref is None else await backend.status(ref)
-    except BackendUnavailable:
-        return None  # as good as not seen: it is looked for again
+    async with make_backend(settings) as backend:
+        ref = await find_run(backend, name, uid)
+        return None if ref is None else await backend.status(ref)
 
 
 async def _end(settings: Settings, ref: JobRef, policy: FollowPolicy, reporter: TaskReporter) -> RunEnd:

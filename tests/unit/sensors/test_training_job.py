@@ -80,6 +80,22 @@ def test_a_ref_without_a_name_fails_without_retry(ref: Any) -> None:
         run(sensor(ref=ref, soft_fail=True))
 
 
+def test_a_backend_without_an_answer_is_not_told_as_a_missing_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    known()
+
+    def refuse() -> list[Status]:
+        raise UNREACHABLE
+
+    monkeypatch.setattr(Scripted, "found", staticmethod(refuse))
+    with pytest.raises(TaskDeferred):
+        run(sensor(name=REF.name))
+    said = capsys.readouterr().out
+    assert said.count("no answer from the backend, looking again: the API server does not answer") == 1
+    assert "no run named" not in said
+
+
 async def test_a_run_that_comes_later_is_found_by_the_trigger(monkeypatch: pytest.MonkeyPatch) -> None:
     known()
     which = sensor(name="{{ params.run }}", timeout=50)
