@@ -11,7 +11,7 @@ from siflow_provider.core.follow import follow
 from siflow_provider.core.outcome import OutcomeKind
 from siflow_provider.core.patience import patiently
 from siflow_provider.core.run import RunEnd, run
-from siflow_provider.errors import BackendUnavailable
+from siflow_provider.errors import BackendError, BackendUnavailable
 from siflow_provider.links import link_xcoms
 from siflow_provider.operators.bridge import run_blocking
 from siflow_provider.triggers.killed import STOPPED_BY
@@ -127,7 +127,7 @@ async def _look(backend: TrainingBackend, order: Order, step: Step) -> Step | Ru
 async def _publish_later(backend: TrainingBackend, order: Order, ref: JobRef) -> None:
     try:
         await _publish(order, await backend.status(ref))
-    except BackendUnavailable as error:
+    except BackendError as error:  # whatever it is, it must not take the place of the run's own end
         order.reporter.note(f"links of {ref.name} are not known: {error}", warning=True)
 
 
