@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -153,8 +154,11 @@ def _parse_state(path: Path, written: tuple[int, int, int]) -> RunState | None:
 
 def _last_sign(folder: RunFolder) -> datetime:
     """Return when the run was last heard of: nobody saw its end, and its cost must not grow for ever."""
-    files = [folder.state, *folder.logs.glob("*.log")]
-    return datetime.fromtimestamp(max(file.stat().st_mtime for file in files if file.exists()), UTC)
+    signs = []
+    for file in (folder.state, *folder.logs.glob("*.log")):
+        with contextlib.suppress(FileNotFoundError):  # somebody deletes the run meanwhile
+            signs.append(file.stat().st_mtime)
+    return datetime.fromtimestamp(max(signs), UTC) if signs else datetime.now(UTC)
 
 
 def lost(state: RunState, why: str) -> RunState:
