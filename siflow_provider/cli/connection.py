@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -42,20 +43,15 @@ def settings_of(conn: str) -> Settings:
 def _has_airflow_home() -> bool:
     """Say whether this machine has an Airflow configuration, so that its store is worth the time to load it."""
     home = os.environ.get("AIRFLOW_HOME")
-    return home is not None and os.path.exists(os.path.join(home, "airflow.cfg"))  # noqa: PTH110, PTH118 - no Path import on the fast path
+    return home is not None and (Path(home) / "airflow.cfg").exists()
 
 
 def _stored(conn_id: str) -> Settings:
-    from importlib import import_module
-
     try:
-        hook = import_module("siflow_provider.hooks.siflow").SiflowHook(conn_id)
-        settings = hook.settings()
+        from siflow_provider.hooks.siflow import SiflowHook
     except ImportError as error:
         raise UsageError(
             f"connection {conn_id!r} is not in the environment, and Airflow can't be loaded to look for it.",
             hint=f"Set AIRFLOW_CONN_{conn_id.upper()} to a URI or JSON.",
         ) from error
-    if not isinstance(settings, Settings):
-        raise UsageError(f"connection {conn_id!r} gave no settings.")
-    return settings
+    return SiflowHook(conn_id).settings()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -45,15 +44,7 @@ def doctor(conn: ConnOption = DEFAULT_CONNECTION, catalog: CatalogOption = None,
     else:
         print_table(
             ("", "what", "found", "mend"),
-            [
-                (
-                    "ok" if one.ok else "broken" if one.needed else "absent",
-                    one.name,
-                    one.found,
-                    "" if one.ok else one.mend,
-                )
-                for one in findings
-            ],
+            [(_word(one), one.name, one.found, "" if one.ok else one.mend) for one in findings],
         )
     if any(not finding.ok and finding.needed for finding in findings):
         raise typer.Exit(1)
@@ -88,15 +79,17 @@ def _package(name: str, mend: str, *, needed: bool = True) -> Finding:
 
 def _catalog(settings: Settings, option: str | None) -> Finding:
     from siflow_provider.spec.catalog import load_catalog
+    from siflow_provider.spec.document import is_file_name
 
-    source = option or settings.catalog
+    source = Path(option) if option else settings.catalog
     if source is None:
         return Finding("catalog", True, "none: image URLs, pvc:NAME volumes and in-place instances only")
     try:
-        load_catalog(Path(source) if isinstance(source, str) else source)
+        load_catalog(source)
     except SiflowError as error:
         return Finding("catalog", False, str(error), "siflow-provider catalog check FILE shows each problem")
-    return Finding("catalog", True, source if isinstance(source, str) else "in the connection")
+    is_file = isinstance(source, Path) or (isinstance(source, str) and is_file_name(source))
+    return Finding("catalog", True, str(source) if is_file else "in the connection")
 
 
 async def _backend(settings: Settings) -> Finding:
@@ -107,18 +100,18 @@ async def _backend(settings: Settings) -> Finding:
             count = len(await backend.runs())
     except SiflowError as error:
         return Finding(f"backend {settings.backend}", False, error.message, error.hint)
-    except OSError as error:
-        return Finding(f"backend {settings.backend}", False, str(error), "make the state folder writable for this user")
     return Finding(f"backend {settings.backend}", True, f"answers; {count} runs known")
 
 
 def _local() -> Iterator[Finding]:
+    from siflow_provider.backends.local.stacks import find_py_spy
+
     yield Finding(
         "Linux", sys.platform == "linux", sys.platform, "the embedded backend needs Linux: use a cluster connection"
     )
     yield _package("ray", 'pip install "airflow-provider-siflow[ray]" (for RayJob)', needed=False)
     yield _package("torch", "pip install torch (for PyTorchJob)", needed=False)
-    where = shutil.which("py-spy", path=str(Path(sys.executable).parent)) or shutil.which("py-spy")
+    where = find_py_spy()
     yield Finding(
         "py-spy", where is not None, where or "not installed", "pip install py-spy (stack dumps of hangs)", False
     )

@@ -59,8 +59,7 @@ def load_task(file: Path, settings: Settings, catalog: str | None) -> ResolvedTa
 
     known = load_catalog_option(catalog)
     if known is None and settings.catalog is not None:
-        source = settings.catalog
-        known = load_catalog(Path(source) if isinstance(source, str) else source)
+        known = load_catalog(settings.catalog)
     return resolve(load(file, catalog=known), known, settings.defaults(), user=settings.login)
 
 

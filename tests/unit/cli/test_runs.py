@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 
 from tests.unit.cli.conftest import Command
@@ -119,6 +120,19 @@ def test_quota_says_which_number_is_short(command: Command) -> None:
     refused = command("run", form)
     assert refused.code == 2
     assert "4000" in refused.err
+
+
+def test_catalog_may_stand_in_the_connection_as_text(command: Command) -> None:
+    text = "instances: {small: {resources: {cpu: 1, memory: 256Mi}}}\n"
+    conn = json.dumps({"conn_type": "siflow", "extra": {"catalog": text}})
+    form = command.form()
+    file = command.folder / form
+    file.write_text(file.read_text(encoding="utf-8").replace("{cpu: 1, memory: 256Mi}", "small"), encoding="utf-8")
+    done = command("quota", form, "--json", "--conn", conn)
+    assert done.code == 0, done.err
+    assert done.data["fits_now"] is True
+    found = {one["name"]: one["found"] for one in command("doctor", "--json", "--conn", conn).data}
+    assert found["catalog"] == "in the connection"
 
 
 def test_doctor_says_what_is_there(command: Command) -> None:
