@@ -114,10 +114,12 @@ class PacedBackend:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._backend, name)
 
-    async def logs(self, ref: JobRef, selection: LogSelection, cursor: LogCursor) -> AsyncIterator[LogLine]:
+    async def logs(
+        self, ref: JobRef, selection: LogSelection, cursor: LogCursor, *, follow: bool = True
+    ) -> AsyncIterator[LogLine]:
         """Yield the backend's lines, with a pause where too many are on their way."""
         checked, size = 0, 0
-        stream = self._backend.logs(ref, selection, cursor)
+        stream = self._backend.logs(ref, selection, cursor, follow=follow)
         try:
             async for line in stream:
                 yield line

@@ -88,7 +88,7 @@ async def test_nothing_is_waited_for_where_the_log_is_out_of_sight() -> None:
 
 async def test_few_long_lines_are_held_back_as_well(log: Path) -> None:
     class Backend:
-        async def logs(self, *_: Any) -> AsyncIterator[LogLine]:
+        async def logs(self, *_: Any, follow: bool) -> AsyncIterator[LogLine]:
             for number in range(10):
                 yield LogLine("master-0", "x" * 16_000, str(number))
 
@@ -108,7 +108,7 @@ async def test_lines_come_whole_and_in_order_through_a_paced_backend(log: Path) 
     class Backend:
         name = "local"
 
-        async def logs(self, *_: Any) -> AsyncIterator[LogLine]:
+        async def logs(self, *_: Any, follow: bool) -> AsyncIterator[LogLine]:
             for number in range(5 * WINDOW):
                 yield LogLine("master-0", str(number), str(number))
 
