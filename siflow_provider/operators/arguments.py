@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal, Required, TypeAlias, TypedDict
+from typing import Any, Required, TypeAlias, TypedDict
 
 from airflow.sdk import DAG, Context, TaskGroup, XComArg
 
+from siflow_provider.core.launch import QuotaPolicy
 from siflow_provider.core.status import LogSelection
 from siflow_provider.spec.compute import Idle, InPlaceInstance, NodeRule, OnDemand, Reserved, Spot
 from siflow_provider.spec.hidden import Hidden
@@ -20,6 +21,7 @@ from siflow_provider.spec.policy import Alert, FaultTolerance, KubernetesOptions
 from siflow_provider.spec.ray import Autoscaling, Debug, Head, RaySection, SharedStorage
 from siflow_provider.spec.storage import DatasetMount, ModelMount, VolumeMount
 from siflow_provider.spec.task import CatalogImage, PyTorchJob, RayJob
+from siflow_provider.triggers.killed import KillAction
 
 __all__ = ["AirflowArguments", "KillAction", "Logs", "QuotaPolicy"]
 
@@ -30,8 +32,6 @@ Duration: TypeAlias = float | str | XComArg
 """Seconds, text such as `15m`, or a template."""
 
 Logs: TypeAlias = LogSelection | Sequence[str]
-KillAction: TypeAlias = Literal["stop", "detach"]
-QuotaPolicy: TypeAlias = Literal["require", "warn", "ignore"]
 
 
 class HiddenArgs(TypedDict):

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from siflow_provider.core.outcome import Outcome, Reporter
     from siflow_provider.core.protocol import TrainingBackend
     from siflow_provider.core.status import JobRef, Status
-    from siflow_provider.operators.arguments import KillAction
     from siflow_provider.operators.order import Order
+    from siflow_provider.triggers.killed import KillAction
 
 __all__ = ["advance", "launch_and_look", "run_to_end", "stop_quietly"]
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, get_args
 from zoneinfo import available_timezones
 
 from pydantic import BaseModel
 
 from siflow_provider.core.identity import default_prefix
+from siflow_provider.core.launch import QuotaPolicy
 from siflow_provider.core.policy import follow_policy
 from siflow_provider.core.protocol import RenderContext
 from siflow_provider.core.veil import Veil
@@ -24,6 +25,7 @@ from siflow_provider.spec.document import Document, read_document
 from siflow_provider.spec.dump import to_fields
 from siflow_provider.spec.load import check
 from siflow_provider.spec.resolve import resolve
+from siflow_provider.triggers.killed import KillAction
 from siflow_provider.triggers.reporter import TaskReporter
 from siflow_provider.triggers.store import Store, identity_of
 
@@ -33,13 +35,12 @@ if TYPE_CHECKING:
     from airflow.sdk import BaseOperator, Context
 
     from siflow_provider.backends.settings import Settings
-    from siflow_provider.core.launch import QuotaPolicy
     from siflow_provider.core.outcome import FollowPolicy
     from siflow_provider.operators.task import SiflowTaskOperator
     from siflow_provider.spec.resolve import ResolvedTask
     from siflow_provider.triggers.run import Carried
 
-_CHOICES = {"quota": ("require", "warn", "ignore"), "on_kill_action": ("stop", "detach")}
+_CHOICES = {"quota": get_args(QuotaPolicy), "on_kill_action": get_args(KillAction)}
 _LOGS = ("master", "all", "none")
 
 __all__ = ["Order", "check_at_parse", "form_at_parse", "order_of"]
@@ -66,7 +67,7 @@ class Order:
     context: RenderContext
     policy: FollowPolicy
     quota: QuotaPolicy
-    on_kill_action: Literal["stop", "detach"]
+    on_kill_action: KillAction
     reporter: TaskReporter
     store: Store
     veil: Veil

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from siflow_provider.backends import make_backend
 from siflow_provider.core.alarms import Alarms
@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from siflow_provider.hooks.siflow import SiflowHook
     from siflow_provider.triggers.run import RunTriggerData
 
-__all__ = ["STOPPED_BY", "keep_running", "killed_by", "stop_if_killed"]
+__all__ = ["STOPPED_BY", "KillAction", "keep_running", "killed_by", "stop_if_killed"]
 
+KillAction = Literal["stop", "detach"]
+"""What a kill of the Airflow task does to its run: end it, or leave it."""
 STOPPED_BY = "Airflow:"
 """How the reason of a stop begins that Airflow asked for."""
 

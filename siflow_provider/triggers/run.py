@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 from pydantic import BaseModel, ConfigDict
@@ -19,7 +19,7 @@ from siflow_provider.core.veil import Veil
 from siflow_provider.errors import BackendUnavailable, SiflowError
 from siflow_provider.hooks.siflow import DEFAULT_CONN_ID, SiflowHook
 from siflow_provider.triggers.drain import LogDrain, PacedBackend
-from siflow_provider.triggers.killed import STOPPED_BY, keep_running, stop_if_killed
+from siflow_provider.triggers.killed import STOPPED_BY, KillAction, keep_running, stop_if_killed
 from siflow_provider.triggers.reporter import TaskReporter
 from siflow_provider.triggers.shown import SHOWN_KEY, Shown, keep_log, marker, read_shown, trigger_logs
 from siflow_provider.triggers.store import Store
@@ -80,7 +80,7 @@ class RunTriggerData(_Frozen):
     policy: FollowPolicy = FollowPolicy()
     cursor: LogCursor = LogCursor()
     carried: Carried
-    on_kill_action: Literal["stop", "detach"] = "stop"
+    on_kill_action: KillAction = "stop"
     veil: Veil = Veil()
 
     @property
