@@ -123,23 +123,12 @@ class Lookup:
         if self.catalog is None:
             self.findings.wrong(path, f"{name!r} is a catalog name and there is no catalog; give one or write a URL")
             return None
-        entries: Mapping[str, ImageEntry] = getattr(self.catalog.images, kind)
-        entry = entries.get(name)
-        if entry is None:
-            self._no_image(path, kind, name, entries)
-        elif self.scope.admits(entry) is False:
-            self.findings.wrong(path, f"{name!r} {self.scope.why_not(entry)}")
-            return None
-        return entry
-
-    def _no_image(self, path: str, kind: str, name: str, entries: Mapping[str, ImageEntry]) -> None:
         other = "custom" if kind == "preset" else "preset"
-        if self.catalog is not None and name in getattr(self.catalog.images, other):
+        entries: Mapping[str, ImageEntry] = getattr(self.catalog.images, kind)
+        if name not in entries and name in getattr(self.catalog.images, other):
             self.findings.wrong(path, f"{name!r} is a {other} image; write {{{other}: {name}, version: ..}}")
-            return
-        usable = [key for key, one in entries.items() if self.scope.admits(one) is not False]
-        hint = suggest(name, usable, what=f"{kind} images")
-        self.findings.wrong(path, f"{name!r} is no {kind} image of the catalog; {hint}")
+            return None
+        return self.scope.find(name, entries, f"{kind} image", path, self.findings)
 
     def _ray_in(self, entry: ImageEntry, kind: str, name: str, entries: Mapping[str, ImageEntry]) -> None:
         if not isinstance(self.task, RayJob):

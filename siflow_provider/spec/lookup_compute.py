@@ -75,14 +75,8 @@ def flavor_of(
         advice = "give a catalog, or write {cpu: .., memory: .., gpu: ..} in its place"
         findings.wrong(path, f"{instance!r} is a catalog name and there is no catalog; {advice}")
         return None
-    entry = catalog.instances.get(instance)
+    entry = scope.find(instance, catalog.instances, "instance", path, findings)
     if entry is None:
-        usable = [name for name, one in catalog.instances.items() if scope.admits(one) is not False]
-        hint = suggest(instance, usable, what="instances")
-        findings.wrong(path, f"{instance!r} is no instance of the catalog; {hint}")
-        return None
-    if scope.admits(entry) is False:
-        findings.wrong(path, f"{instance!r} {scope.why_not(entry)}")
         return None
     return Flavor(
         instance=instance,

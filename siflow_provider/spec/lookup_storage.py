@@ -78,16 +78,7 @@ class _Storage:
             advice = f"give a catalog, or write {CLAIM}NAME for a PersistentVolumeClaim"
             self.findings.wrong(field, f"{name!r} is a catalog name and there is no catalog; {advice}")
             return None
-        entry = section.get(name)
-        if entry is None:
-            usable = [key for key, one in section.items() if self.scope.admits(one) is not False]
-            hint = suggest(name, usable, what=f"{kind}s")
-            self.findings.wrong(field, f"{name!r} is no {kind} of the catalog; {hint}")
-            return None
-        if self.scope.admits(entry) is False:
-            self.findings.wrong(field, f"{name!r} {self.scope.why_not(entry)}")
-            return None
-        return entry
+        return self.scope.find(name, section, kind, field, self.findings)
 
     def _version(
         self, entry: StoredData, kind: str, name: str, version: str | None, path: str

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from siflow_provider.errors import Problem
 from siflow_provider.spec.base import is_unknown
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["Findings", "Scope", "scope_of"]
 
 _PLACE = {"region", "cluster"}
+Entry = TypeVar("Entry", bound="Narrowed")
 Dimension = Literal["region", "cluster", "project_group", "user"]
 _LISTS: dict[Dimension, str] = {
     "region": "regions",
@@ -86,6 +87,18 @@ class Scope:
                 here = f"{dimension} {mine!r}" if mine else f"a task without {dimension}"
                 return f"is not for {here}; only for {name}: {listed(allowed)}"
         return "can't be used here"
+
+    def find(self, name: str, entries: Mapping[str, Entry], what: str, path: str, findings: Findings) -> Entry | None:
+        """Return the entry of a name; where there is none, or it may not be used from here, `findings` say so."""
+        entry = entries.get(name)
+        if entry is None:
+            usable = [key for key, one in entries.items() if self.admits(one) is not False]
+            hint = suggest(name, usable, what=f"{what}s")
+            findings.wrong(path, f"{name!r} is no {what} of the catalog; {hint}")
+        elif self.admits(entry) is False:
+            findings.wrong(path, f"{name!r} {self.why_not(entry)}")
+            return None
+        return entry
 
 
 def scope_of(task: Task, catalog: Catalog | None, defaults: Defaults, user: str, findings: Findings) -> Scope:
