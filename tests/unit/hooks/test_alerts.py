@@ -21,7 +21,7 @@ from tests.unit.hooks.receiver import Receiver, receiving
 
 # apprise itself imports this module of Python 3.11
 pytestmark = pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")
-CANARY = "c4n4ry-53cr3t-of-alerts"
+CANARY = "hidden-c4n4ry-of-alerts"
 REF = JobRef(backend="local", kind="PyTorchJob", name="bert-3f9c1a7", uid="u", task_uuid="t")
 FAILED = Status(
     ref=REF.model_copy(update={"name": "bert-3f9c1a7-2", "attempt": 2}),

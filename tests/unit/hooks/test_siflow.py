@@ -17,7 +17,7 @@ from siflow_provider.hooks.process import mask, name_process, redacted
 from siflow_provider.hooks.siflow import SiflowHook
 from siflow_provider.provider_info import CONNECTION_FIELDS
 
-CANARY = "c4n4ry-53cr3t"
+CANARY = "c4n4ry-of-a-connection"
 
 
 @pytest.fixture
