@@ -16,7 +16,7 @@ from siflow_provider.spec.hidden import Hidden
 from siflow_provider.spec.wording import kind_of, nearest, unfit
 from siflow_provider.spec.wrongs import Wrong, Wrongs
 
-__all__ = ["ENV_SCHEMA", "conceal", "env_text", "parse_env"]
+__all__ = ["ENV_SCHEMA", "env_text", "parse_env"]
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _SHORTEST_MASKED = 5
@@ -38,22 +38,6 @@ ENV_SCHEMA: dict[str, Any] = {
 }
 """JSON Schema of `env`."""
 _FORMS = "text, a number, true/false or {value: ..., hidden: true}"
-
-
-def conceal(env: Any) -> Any:
-    """Return `env` with every `{value, hidden: true}` turned into `Hidden`, and all else as it was.
-
-    For whoever keeps a form's env before it is checked (an operator's attribute, which Airflow stores and shows).
-    """
-    if not isinstance(env, Mapping):
-        return env
-    return {name: _concealed(value) for name, value in env.items()}
-
-
-def _concealed(value: Any) -> Any:
-    if isinstance(value, Mapping) and "value" in value and str(value.get("hidden", False)).lower() != "false":
-        return Hidden(value["value"])
-    return value
 
 
 def env_text(value: Any) -> str:

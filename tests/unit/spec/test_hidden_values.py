@@ -14,7 +14,6 @@ from siflow_provider.errors import SpecError
 from siflow_provider.spec import Hidden, PyTorchJob, check, dump, load
 from siflow_provider.spec.diff import diff
 from siflow_provider.spec.dump import to_data, to_fields
-from siflow_provider.spec.env import conceal
 from siflow_provider.spec.resolve import resolve
 from tests.unit.spec.forms import PYTORCH, changed
 
@@ -121,11 +120,3 @@ def test_difference_of_hidden_values_says_changed_and_no_more() -> None:
 def test_value_that_becomes_hidden_is_not_shown_by_the_difference() -> None:
     [change] = diff(load(changed(FORM, {"env.T": "open"})), load(FORM))
     assert (change.old, change.new) == ("open", "***")
-
-
-def test_env_of_an_operator_is_concealed_before_it_is_checked() -> None:
-    env = conceal({"A": "1", "T": {"value": CANARY, "hidden": True}, "B": {"value": "x", "hidden": False}})
-    assert CANARY not in str(env)
-    assert env["T"] == Hidden(CANARY)
-    assert (env["A"], env["B"]) == ("1", {"value": "x", "hidden": False})
-    assert conceal("{{ x }}") == "{{ x }}"
