@@ -98,6 +98,7 @@ class _Follower:
         try:
             clock = await self._until_end()
             if clock is Clock.FALLBACK:
+                await self._alarms.close()
                 return self._outcome(Ending(OutcomeKind.MOVE, Phase.QUEUED))
             ending = await self._end_by(clock, pumping)
             self._tell_end(ending)
