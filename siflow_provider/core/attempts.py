@@ -17,9 +17,10 @@ from siflow_provider.core.outcome import FollowPolicy, Outcome, OutcomeKind, Tot
 from siflow_provider.core.patience import patiently
 from siflow_provider.core.placement import ask_others
 from siflow_provider.core.recovery import attempts_allowed, backoff_seconds, retries_used
-from siflow_provider.core.status import JobRef, LogCursor, Phase
+from siflow_provider.core.status import JobRef, LogCursor, Phase, Status
 
 if TYPE_CHECKING:
+    from siflow_provider.core.identity import Identity
     from siflow_provider.core.launch import QuotaPolicy
     from siflow_provider.core.outcome import Reporter
     from siflow_provider.core.protocol import RenderContext, TrainingBackend
@@ -99,7 +100,7 @@ async def first_attempt(
     ledger = Ledger(flavor=launched.flavor)
     if launched.adopted:
         ledger = Ledger(
-            totals=await _earlier_totals(backend, context, launched.ref.attempt),
+            totals=await _earlier_totals(backend, context, launched.ref.attempt, reporter),
             flavor=await _find_flavor(backend, task, launched.ref, reporter),
         )
     return Step(launched.ref, ledger.applied(policy), ledger=ledger, adopted=launched.adopted)
@@ -226,10 +227,19 @@ async def _find_flavor(backend: TrainingBackend, task: ResolvedTask, ref: JobRef
     return there[0] if len(there) == 1 else 0
 
 
-async def _earlier_totals(backend: TrainingBackend, context: RenderContext, attempt: int) -> Totals:
+async def _earlier_totals(backend: TrainingBackend, context: RenderContext, attempt: int, reporter: Reporter) -> Totals:
     totals, now = Totals(), datetime.now(UTC)
     for number in range(1, attempt):
-        ref = await backend.find(context.identity.for_attempt(number))
-        if ref is not None:
-            totals = totals.plus(Totals.of(await backend.status(ref), now))
+        earlier = await patiently(
+            lambda number=number: _status_of(backend, context.identity.for_attempt(number)),  # type: ignore[misc]
+            what=f"asking for attempt {number}",
+            reporter=reporter,
+        )
+        if earlier is not None:
+            totals = totals.plus(Totals.of(earlier, now))
     return totals
+
+
+async def _status_of(backend: TrainingBackend, identity: Identity) -> Status | None:
+    ref = await backend.find(identity)
+    return None if ref is None else await backend.status(ref)

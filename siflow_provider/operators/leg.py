@@ -145,10 +145,9 @@ async def _end_older_tries(backend: TrainingBackend, order: Order) -> None:
     """
     identity = order.context.identity
     older = [identity.model_copy(update={"try_number": number}) for number in range(1, identity.try_number)]
-    found = await asyncio.gather(*(backend.find_latest(each) for each in older))
-    for ref in (ref for ref in found if ref is not None):
-        if (await backend.status(ref)).phase.terminal:
-            continue
+    for ref in await patiently(
+        lambda: _still_running(backend, older), what="looking for runs of earlier tries", reporter=order.reporter
+    ):
         if order.on_kill_action == "detach":
             order.reporter.note(f"{ref.name} of an earlier try still runs (on_kill_action='detach')", warning=True)
             continue
@@ -161,6 +160,12 @@ async def _end_older_tries(backend: TrainingBackend, order: Order) -> None:
             reporter=order.reporter,
         )
         await _gone(backend, ref)
+
+
+async def _still_running(backend: TrainingBackend, identities: list[Identity]) -> list[JobRef]:
+    found = await asyncio.gather(*(backend.find_latest(each) for each in identities))
+    statuses = [await backend.status(ref) for ref in found if ref is not None]
+    return [status.ref for status in statuses if not status.phase.terminal]
 
 
 async def _gone(backend: TrainingBackend, ref: JobRef) -> None:

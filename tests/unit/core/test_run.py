@@ -13,7 +13,8 @@ from siflow_provider.core.follow import follow
 from siflow_provider.core.outcome import FollowPolicy, Outcome, OutcomeKind, Totals
 from siflow_provider.core.policy import follow_policy
 from siflow_provider.core.run import RunEnd, run
-from siflow_provider.core.status import Failure, FailureClass, JobRef, Phase, QueuePlace
+from siflow_provider.core.status import Failure, FailureClass, JobRef, Phase, QueuePlace, Status
+from siflow_provider.errors import BackendUnavailable
 from siflow_provider.spec.resolve import ResolvedTask
 from tests.unit.core.recorder import Recorder
 from tests.unit.core.scripted_backend import Line, Script, ScriptedBackend, moment, now, phases, room
@@ -144,6 +145,25 @@ async def test_an_adopted_attempt_knows_what_the_ones_before_it_took() -> None:
     step = await first_attempt(backend, make_task(), context(), FollowPolicy(), Recorder(), quota="require")
     assert step.adopted
     assert step.ledger.totals == Totals(queued_seconds=7.0, running_seconds=60.0, gpu_seconds=60.0)
+
+
+async def test_an_attempt_is_adopted_although_the_backend_gives_no_answer_at_first() -> None:
+    class Slow(ScriptedBackend):
+        faults = 2
+
+        async def status(self, ref: JobRef) -> Status:
+            if self.faults:
+                self.faults -= 1
+                raise BackendUnavailable("connection refused")
+            return await super().status(ref)
+
+    backend = Slow(failing(0), GOOD)
+    await backend.submit(backend.render(make_task(), context()))
+    await backend.submit(backend.render(make_task(), context(attempt=2)))
+    told = Recorder()
+    step = await first_attempt(backend, make_task(), context(), FollowPolicy(), told, quota="require")
+    assert step.ref.attempt == 2
+    assert told.warnings == ["asking for attempt 1: no answer, trying again (connection refused)"]
 
 
 @pytest.mark.parametrize(("queue", "flavor"), [("queue-b", 1), ("queue-a", 0), ("elsewhere", 0)])
