@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["catalog_check", "check", "load_catalog_option", "render", "schema"]
 
-_NUMBER = re.compile(r"^[-+]?(\.\d+|\d+(\.\d*)?)([eE][-+]?\d+)?$|^0[ox][0-9a-fA-F]+$")
-"""What YAML 1.2 (kubectl) takes for a number; PyYAML, which reads YAML 1.1, would leave `1e-4` without quotes."""
 RENDERERS = ("kubernetes", "local")
 FilesArgument = Annotated[list[Path], typer.Argument(help="Task forms (YAML or JSON).", metavar="FILE...")]
 FileArgument = Annotated[Path, typer.Argument(help="Task form (YAML or JSON).", metavar="FILE")]
@@ -95,6 +92,7 @@ def render(
     """Print what would be submitted, as YAML documents: as for a cluster with Kueue, with a placeholder identity."""
     from siflow_provider.core.identity import Identity
     from siflow_provider.core.protocol import RenderContext
+    from siflow_provider.spec.dump import write_yaml
     from siflow_provider.spec.load import load
     from siflow_provider.spec.resolve import resolve
 
@@ -103,7 +101,7 @@ def render(
     identity = Identity(dag_id="dag", task_id="task", run_id="run")
     manifest = _render(backend, task, RenderContext(identity=identity, user_name="user"))
     for document in _revealed(backend, manifest) if reveal else manifest.documents:
-        sys.stdout.write("---\n" + _yaml(document))
+        sys.stdout.write("---\n" + write_yaml(document))
 
 
 def _render(backend: str, task: ResolvedTask, context: RenderContext) -> Manifest:
@@ -127,30 +125,6 @@ def _revealed(backend: str, manifest: Manifest) -> Iterable[Mapping[str, Any]]:
         return revealed(manifest)
     values = {name: value.reveal() for name, value in sorted(manifest.hidden.items())}
     return [{**document, "hidden_env": values} for document in manifest.documents]
-
-
-def _yaml(document: Mapping[str, Any]) -> str:
-    import yaml
-
-    class Dumper(yaml.SafeDumper):
-        """Writes scripts as literal blocks, so that a person can read them."""
-
-    def text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
-        style = "|" if "\n" in value else "'" if _NUMBER.match(value) else None
-        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
-
-    Dumper.add_representer(str, text)
-    plain = _plain(document)
-    return yaml.dump(plain, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120)
-
-
-def _plain(node: Any) -> Any:
-    """Return plain dicts, lists and exact `str`: subclasses (templates) have no YAML form of their own."""
-    if isinstance(node, Mapping):
-        return {str(key): _plain(value) for key, value in node.items()}
-    if isinstance(node, list | tuple):
-        return [_plain(item) for item in node]
-    return str(node) if isinstance(node, str) else node
 
 
 def schema() -> None:

@@ -14,7 +14,7 @@ from siflow_provider.spec.duration import format_duration
 from siflow_provider.spec.hidden import MASK, Hidden
 from siflow_provider.spec.task import Task
 
-__all__ = ["dump", "to_data", "to_fields"]
+__all__ = ["dump", "to_data", "to_fields", "write_yaml"]
 
 _SECONDS = (
     "queue_timeout",
@@ -55,9 +55,12 @@ def to_fields(task: Task, *, templates: bool = False) -> dict[str, Any]:
 
 def dump(task: Task, *, reveal: bool = False) -> str:
     """Return the task as YAML that `load` reads back; hidden values masked unless `reveal`."""
-    text: str = yaml.dump(
-        to_data(task, reveal=reveal), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=2**31 - 1
-    )
+    return write_yaml(to_data(task, reveal=reveal))
+
+
+def write_yaml(data: Any) -> str:
+    """Return plain data as YAML for people: in its own order, texts of several lines as blocks, no anchors."""
+    text: str = yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=2**31 - 1)
     return text
 
 
@@ -114,5 +117,6 @@ def _unresolved(dumper: yaml.SafeDumper, value: object) -> yaml.ScalarNode:
     return dumper.represent_scalar("tag:yaml.org,2002:str", str(value))
 
 
+_Dumper.add_multi_representer(str, _text)  # templates as well
 _Dumper.add_representer(str, _text)
 _Dumper.add_multi_representer(object, _unresolved)
