@@ -28,8 +28,9 @@ from siflow_provider.backends.kubernetes.literal import DOLLAR_ENV, TICK_ENV, su
 from siflow_provider.backends.kubernetes.metadata import is_queued, job_metadata, pod_metadata
 from siflow_provider.backends.kubernetes.names import RUN_DIR, SCRIPTS_DIR
 from siflow_provider.backends.kubernetes.pod import Replica, node_affinity, replica_pod, shared_pod_fields
-from siflow_provider.backends.kubernetes.storage import RAY_DIR, replica_storage, session_dir
+from siflow_provider.backends.kubernetes.storage import replica_storage, session_dir
 from siflow_provider.spec.base import is_template
+from siflow_provider.spec.mount_paths import RAY_FOLDER
 
 if TYPE_CHECKING:
     from siflow_provider.core.protocol import RenderContext
@@ -150,5 +151,5 @@ def _autoscaler(task: ResolvedTask, ray: RaySection, context: RenderContext) -> 
     if session_dir(task) is not None:
         mounts = replica_storage(task, context, shm_size=None).mounts
         options["env"] = [{"name": _SESSION_ENV, "value": RUN_DIR}]
-        options["volumeMounts"] = [mount for mount in mounts if mount["mountPath"] in (RUN_DIR, RAY_DIR, "/tmp")]
+        options["volumeMounts"] = [mount for mount in mounts if mount["mountPath"] in (RUN_DIR, RAY_FOLDER, "/tmp")]
     return options

@@ -18,15 +18,15 @@ from siflow_provider.backends.kubernetes.names import (
     job_name,
     ssh_secret,
 )
+from siflow_provider.spec.mount_paths import RAY_FOLDER
 from siflow_provider.spec.task import RayJob
 
 if TYPE_CHECKING:
     from siflow_provider.core.protocol import RenderContext
     from siflow_provider.spec.resolve import Mount, ResolvedTask
 
-__all__ = ["HOSTFILES", "RAY_DIR", "Storage", "clean_up_note", "replica_storage", "session_dir"]
+__all__ = ["HOSTFILES", "Storage", "clean_up_note", "replica_storage", "session_dir"]
 
-RAY_DIR = "/tmp/ray"
 HOSTFILES = {"hostfile": "/root/hostfile", "hostfile.hostname": "/root/hostfile.hostname"}
 """Key of the ConfigMap -> the path that the form promises."""
 _READ_AND_RUN, _OWNER_READS = 0o555, 0o400
@@ -72,7 +72,7 @@ def replica_storage(task: ResolvedTask, context: RenderContext, *, shm_size: str
 
 def session_dir(task: ResolvedTask) -> str | None:
     """Return where Ray's session must lie when a claim covers `/tmp/ray`: its sockets can't be shared; else None."""
-    covered = any(mount.mount_path in (RAY_DIR, "/tmp") for mount in task.mounts)
+    covered = any(mount.mount_path in (RAY_FOLDER, "/tmp") for mount in task.mounts)
     return f"{RUN_DIR}/ray" if covered else None
 
 

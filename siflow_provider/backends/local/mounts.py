@@ -20,11 +20,10 @@ from typing import Any
 from siflow_provider.backends.local import namespace
 from siflow_provider.backends.local.store import write_json
 from siflow_provider.errors import UsageError
+from siflow_provider.spec.mount_paths import RAY_FOLDER
 
-__all__ = ["SHARED_PATH", "View", "local_folder", "mount_view"]
+__all__ = ["View", "local_folder", "mount_view"]
 
-SHARED_PATH = "/tmp/ray"
-"""Where shared storage of a RayJob stands (task form, section 5)."""
 _PROBE_SECONDS = 20.0
 
 
@@ -59,7 +58,7 @@ def local_folder(mount: Mapping[str, Any]) -> Path | None:
 def mount_view(mounts: Sequence[Mapping[str, Any]], work: Path, shared: Path | None = None) -> View:
     """Return how this machine shows the mounts to a run; `work` is the run's own folder. Missing volumes are made.
 
-    `shared` is the run's own folder on a RayJob's shared storage, which stands at `SHARED_PATH`.
+    `shared` is the run's own folder on a RayJob's shared storage, which stands at `RAY_FOLDER`.
 
     Raises:
         UsageError: the folder of a dataset, a model or a read-only volume is not there.
@@ -67,8 +66,8 @@ def mount_view(mounts: Sequence[Mapping[str, Any]], work: Path, shared: Path | N
     bound = [_bind(mount) for mount in mounts if mount["local"] is not None and mount["source"] != "shared_storage"]
     if shared is not None:
         # made, so that nothing has to be laid over /tmp; Ray's own session lies elsewhere
-        Path(SHARED_PATH).mkdir(exist_ok=True)
-        bound.append(_Bound("shared_storage", SHARED_PATH, shared, read_only=False))
+        Path(RAY_FOLDER).mkdir(exist_ok=True)
+        bound.append(_Bound("shared_storage", RAY_FOLDER, shared, read_only=False))
     if not bound:
         return View()
     prefix = _namespace_prefix(bound, work)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from siflow_provider.backends.local.mounts import SHARED_PATH, local_folder
+from siflow_provider.backends.local.mounts import local_folder
 from siflow_provider.backends.local.processes import exit_code
 from siflow_provider.backends.local.ray_api import RayJobInfo
 from siflow_provider.backends.local.ray_leftovers import remove_leftovers
@@ -17,6 +17,7 @@ from siflow_provider.backends.local.ray_plan import SHARED_ENV
 from siflow_provider.backends.local.ray_replicas import SUBMITTER
 from siflow_provider.backends.local.runner import Ending, Launch
 from siflow_provider.core.identity import LABEL_PREFIX
+from siflow_provider.spec.mount_paths import RAY_FOLDER
 
 __all__ = [
     "clean_up",
@@ -78,7 +79,7 @@ def shared_env(launch: Launch) -> dict[str, str]:
     folder = find_shared_folder(launch.document, launch.folder)
     if folder is None:
         return {}
-    return {SHARED_ENV: json.loads(launch.env.get("SIFLOW_MOUNTS", "{}")).get(SHARED_PATH, str(folder))}
+    return {SHARED_ENV: json.loads(launch.env.get("SIFLOW_MOUNTS", "{}")).get(RAY_FOLDER, str(folder))}
 
 
 def clean_up(document: Mapping[str, Any], run_folder: Path) -> None:
