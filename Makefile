@@ -1,5 +1,5 @@
 # Names for the scripts; everything works without make too.
-.PHONY: help demo test quick check bench golden lock
+.PHONY: help demo test quick check bench golden lock clone
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | sort
@@ -24,3 +24,6 @@ golden: ## write the golden manifests anew
 
 lock: ## resolve requirements/lock.txt and requirements/floor.txt anew
 	scripts/lock
+
+clone: ## the README's commands in a fresh clone, timed
+	scripts/clean-clone
