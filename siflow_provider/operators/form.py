@@ -38,7 +38,9 @@ def hide(value: Any) -> Any:
             return Hidden(value["value"])
         if "value" in value and _is_meant_hidden(value):
             return {**value, "value": Hidden(value["value"])}
-        return {key: hide(item) for key, item in value.items()}
+        hidden = {key: hide(item) for key, item in value.items()}
+        # a mapping with a life of its own, such as Airflow's params, stays what it is
+        return hidden if type(value) is dict or any(hidden[key] is not item for key, item in value.items()) else value
     if type(value) in (list, tuple):
         return type(value)(hide(item) for item in value)
     return value

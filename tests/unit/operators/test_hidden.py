@@ -7,7 +7,8 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from airflow.sdk import DAG
+from airflow.sdk import DAG, Param
+from airflow.sdk.definitions.param import ParamsDict
 from airflow.serialization import serialized_objects
 
 from siflow_provider.decorators import pytorch_job_task
@@ -114,3 +115,8 @@ def test_default_args_of_the_dag_hold_no_hidden_value(mapped: bool) -> None:
 def test_value_that_is_not_hidden_is_left_as_it_is() -> None:
     plain = {"A": {"value": "x", "hidden": False}, "B": {"value": "y"}, "C": ({"value": 1, "hidden": "false"},)}
     assert hide(plain) == plain
+
+
+def test_params_of_airflow_stay_what_they_are() -> None:
+    params = ParamsDict({"lr": Param(0.1, type="number")})
+    assert hide(params) is params
