@@ -18,6 +18,7 @@ from siflow_provider.backends.local.store import StateDir, read_json, write_json
 
 __all__ = ["Admission", "Entry", "Ledger", "Usage"]
 
+_KILL_SECONDS = 1.0  # everybody's queue stands still meanwhile; the next look tries again
 _ORDER = {"high": 0, "medium": 1, "low": 2}
 
 
@@ -139,7 +140,7 @@ class Ledger:
                 entries.append(entry)
                 continue
             if entry is not None:
-                if kill_marked(entry.uid):
+                if kill_marked(entry.uid, patience_seconds=_KILL_SECONDS):
                     entries.append(entry)  # its share is free only when nothing of it runs any more
                     continue
                 self._state.run(entry.name).hidden.unlink(missing_ok=True)

@@ -119,18 +119,24 @@ def kill_tree(members: Iterable[psutil.Process]) -> None:
         _wait([pid], 1.0)
 
 
-def kill_marked(uid: str) -> tuple[str, ...]:
+def kill_marked(uid: str, *, patience_seconds: float = _PATIENCE_SECONDS) -> tuple[str, ...]:
     """Kill every process whose environment says that it belongs to run `uid`: what outlived its whole supervision.
 
-    Returns those that are still there after a minute.
+    Returns those that are still there after that long.
     """
-    return _kill_until_gone(lambda: [process for process in psutil.process_iter() if _is_marked(process, uid)])
+    return _kill_until_gone(
+        lambda: [process for process in psutil.process_iter() if _is_marked(process, uid)],
+        patience_seconds=patience_seconds,
+    )
 
 
 def _kill_until_gone(
-    look: Callable[[], list[psutil.Process]], afterwards: Callable[[], None] = lambda: None
+    look: Callable[[], list[psutil.Process]],
+    afterwards: Callable[[], None] = lambda: None,
+    *,
+    patience_seconds: float = _PATIENCE_SECONDS,
 ) -> tuple[str, ...]:
-    deadline = time.monotonic() + _PATIENCE_SECONDS
+    deadline = time.monotonic() + patience_seconds
     while alive := look():
         if time.monotonic() > deadline:
             return tuple(f"process {member.pid}" for member in alive)
