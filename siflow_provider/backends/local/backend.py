@@ -164,7 +164,7 @@ class LocalBackend:
 
     async def delete(self, ref: JobRef) -> None:
         """Stop the run if need be and remove its folder."""
-        await self._runs.stop(ref, "delete")
+        await self._runs.stop(ref, "the deletion of the run")
         await off_loop(self._runs.remove, ref)
 
     async def runs(self) -> list[Status]:
