@@ -11,6 +11,7 @@ from siflow_provider.cli.connection import DEFAULT_CONNECTION, CatalogOption, Co
 from siflow_provider.cli.forms import FileArgument
 from siflow_provider.cli.output import print_json, print_table
 from siflow_provider.cli.run import load_task
+from siflow_provider.errors import BackendError
 
 if TYPE_CHECKING:
     from siflow_provider.backends.settings import Settings
@@ -43,7 +44,12 @@ def quota(
 
 
 async def _ask(settings: Settings, task: ResolvedTask) -> QuotaReport:
+    """Return the answers of the listed instance that a submission would choose now."""
     from siflow_provider.backends import make_backend
+    from siflow_provider.core.placement import ask_offers, choose
 
     async with make_backend(settings) as backend:
-        return await backend.quota(task)
+        offer = choose(await ask_offers(backend, task))
+    if offer.report is None:
+        raise BackendError(f"quota is not known: {offer.trouble}")
+    return offer.report

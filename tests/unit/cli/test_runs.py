@@ -122,6 +122,16 @@ def test_quota_says_which_number_is_short(command: Command) -> None:
     assert "4000" in refused.err
 
 
+def test_quota_is_that_of_the_instance_that_would_be_chosen(command: Command) -> None:
+    form = command.form()
+    file = command.folder / form
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace("[{cpu: 1,", "[{cpu: 4000, memory: 1Gi}, {cpu: 1,"), encoding="utf-8")
+    done = command("quota", form, "--json")
+    assert done.code == 0, done.err
+    assert (done.data["fits_now"], done.data["never"]) == (True, False)
+
+
 def test_catalog_may_stand_in_the_connection_as_text(command: Command) -> None:
     text = "instances: {small: {resources: {cpu: 1, memory: 256Mi}}}\n"
     conn = json.dumps({"conn_type": "siflow", "extra": {"catalog": text}})
