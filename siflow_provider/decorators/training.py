@@ -7,7 +7,8 @@ runs in each worker leg that submits, so that an attempt after a failure may hav
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from airflow.providers.common.compat.sdk import (
     AirflowFailException,
@@ -16,14 +17,17 @@ from airflow.providers.common.compat.sdk import (
     determine_kwargs,
     task_decorator_factory,
 )
+from airflow.sdk.bases.decorator import _TaskDecorator
+from airflow.sdk.definitions._internal.contextmanager import DagContext
 from airflow.sdk.definitions._internal.types import SET_DURING_EXECUTION
 
+from siflow_provider.operators.form import hide_defaults
 from siflow_provider.operators.partial import hide_arguments
 from siflow_provider.operators.pytorch import PyTorchJobOperator
 from siflow_provider.operators.ray import RayJobOperator
 
 if TYPE_CHECKING:
-    from airflow.sdk import Context
+    from airflow.sdk import BaseOperator, Context
     from airflow.sdk.bases.decorator import TaskDecorator
 
 __all__ = ["pytorch_job_task", "ray_job_task"]
@@ -41,11 +45,7 @@ def pytorch_job_task(python_callable: Callable[..., str] | None = None, **kwargs
         def train(lr: float) -> str:
             return f"torchrun train.py --lr {lr}"
     """
-    return task_decorator_factory(
-        python_callable=python_callable,
-        decorated_operator_class=_PyTorchJobDecoratedOperator,
-        **hide_arguments(kwargs),
-    )
+    return _decorator(_PyTorchJobDecoratedOperator, python_callable, kwargs)
 
 
 def ray_job_task(python_callable: Callable[..., str] | None = None, **kwargs: Any) -> TaskDecorator:
@@ -55,9 +55,37 @@ def ray_job_task(python_callable: Callable[..., str] | None = None, **kwargs: An
         python_callable: the function, where the decorator is used without brackets.
         kwargs: those of `RayJobOperator` but `command`.
     """
-    return task_decorator_factory(
-        python_callable=python_callable, decorated_operator_class=_RayJobDecoratedOperator, **hide_arguments(kwargs)
-    )
+    return _decorator(_RayJobDecoratedOperator, python_callable, kwargs)
+
+
+class _HidingDecorator(_TaskDecorator[Any, Any, Any]):
+    """Airflow's decorated function, with hidden values wrapped also where a task is made without `__init__`."""
+
+    @classmethod
+    def of(cls, made: Any) -> _HidingDecorator:
+        """Take the place of Airflow's own."""
+        return cls(
+            function=made.function,
+            operator_class=made.operator_class,
+            multiple_outputs=made.multiple_outputs,
+            kwargs=made.kwargs,
+        )
+
+    def override(self, **kwargs: Any) -> _HidingDecorator:
+        return cast("_HidingDecorator", super().override(**hide_arguments(kwargs)))
+
+    def _expand(self, expand_input: Any, *, strict: bool) -> Any:
+        hide_defaults(self.kwargs.get("dag") or DagContext.get_current())
+        return super()._expand(expand_input, strict=strict)
+
+
+def _decorator(
+    operator: type[BaseOperator], python_callable: Callable[..., str] | None, kwargs: Mapping[str, Any]
+) -> TaskDecorator:
+    make: Any = partial(task_decorator_factory, decorated_operator_class=operator, **hide_arguments(kwargs))
+    if python_callable is not None:
+        return cast("TaskDecorator", _HidingDecorator.of(make(python_callable)))
+    return cast("TaskDecorator", lambda function: _HidingDecorator.of(make(function)))
 
 
 class _Decorated(DecoratedOperator):

@@ -46,12 +46,25 @@ def hide(value: Any) -> Any:
     return value
 
 
-def hide_defaults(dag: DAG | None, names: Collection[str]) -> None:
-    """Wrap hidden values in the DAG's own `default_args`: Airflow serializes these with the DAG."""
+def hide_defaults(dag: DAG | None) -> None:
+    """Wrap hidden values in the DAG's own `default_args`: Airflow serializes all of these with the DAG.
+
+    Whatever their key: a form may stand under `spec` or `task`, and a misspelt key is serialized as well. What holds no
+    hidden value stays the same object, since other operators take their arguments from here too.
+    """
     defaults = dag.default_args if dag is not None else {}
-    for name in names:
-        if name in defaults:
-            defaults[name] = hide(defaults[name])
+    for name, value in list(defaults.items()):
+        wrapped = hide(value)
+        if _holds_hidden(wrapped):
+            defaults[name] = wrapped
+
+
+def _holds_hidden(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return any(_holds_hidden(item) for item in value.values())
+    if isinstance(value, (list, tuple)):
+        return any(_holds_hidden(item) for item in value)
+    return isinstance(value, Hidden)
 
 
 def is_hidden_form(value: object) -> TypeGuard[Mapping[str, Any]]:

@@ -116,7 +116,7 @@ class SiflowTaskOperator(RendersForms):
     def partial(cls, **kwargs: Any) -> HidingPartial:
         """Fix arguments of a mapped task; hidden values in them stay out of the serialized DAG."""
         made = super().partial(**hide_arguments(kwargs))
-        hide_defaults(made.kwargs["dag"], form_fields(cls.model))
+        hide_defaults(made.kwargs["dag"])
         return HidingPartial.of(made)
 
     def _take(self, arguments: dict[str, Any], airflow: dict[str, Any]) -> None:
@@ -128,7 +128,7 @@ class SiflowTaskOperator(RendersForms):
         self.weak_fields = frozenset(
             name for name in names if name in defaults and name not in self._given and arguments[name] is defaults[name]
         )
-        hide_defaults(self.get_dag(), names)
+        hide_defaults(self.get_dag())
         if getattr(self, "_BaseOperator__from_mapped", False):
             return  # made anew in the worker, which checks the rendered form
         check_at_parse(self)

@@ -14,7 +14,7 @@ from siflow_provider.backends import make_backend
 from siflow_provider.errors import NeverAdmissibleError, UnsupportedError, UsageError
 from siflow_provider.hooks.siflow import DEFAULT_CONN_ID, SiflowHook
 from siflow_provider.operators.bridge import run_blocking
-from siflow_provider.operators.form import hide
+from siflow_provider.operators.form import hide, hide_defaults
 from siflow_provider.operators.order import dag_path
 from siflow_provider.operators.partial import HidingPartial, hide_arguments
 from siflow_provider.operators.rendering import RendersForms
@@ -79,6 +79,7 @@ class QuotaSensor(RendersForms, SiflowSensor):
                 hint="Give the sensor the form itself, or map the sensor over the same inputs.",
             )
         self.task = hide(task)
+        hide_defaults(self.get_dag())
         operator = task if isinstance(task, SiflowTaskOperator) else None
         self.conn_id = conn_id or (operator.conn_id if operator is not None else DEFAULT_CONN_ID)
         self.catalog = catalog
@@ -88,7 +89,9 @@ class QuotaSensor(RendersForms, SiflowSensor):
     @classmethod
     def partial(cls, **kwargs: Any) -> HidingPartial:
         """Fix arguments of a mapped sensor; hidden values in them stay out of the serialized DAG."""
-        return HidingPartial.of(super().partial(**hide_arguments(kwargs)))
+        made = super().partial(**hide_arguments(kwargs))
+        hide_defaults(made.kwargs["dag"])
+        return HidingPartial.of(made)
 
     def catalog_source(self) -> Path | None:
         """Return the file that the sensor or its operator names; a relative path starts at the DAG file's folder."""

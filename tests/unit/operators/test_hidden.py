@@ -14,6 +14,7 @@ from airflow.serialization import serialized_objects
 from siflow_provider.decorators import pytorch_job_task
 from siflow_provider.operators import PyTorchJobOperator
 from siflow_provider.operators.form import hide
+from siflow_provider.sensors import QuotaSensor
 from siflow_provider.spec import PyTorchJob
 from siflow_provider.spec.hidden import Hidden
 
@@ -25,6 +26,7 @@ SERIALIZATION: Any = next(
 )
 COMPUTE: Any = {"type": "on_demand", "instances": [{"cpu": 1, "memory": "1Gi"}]}
 JOB: Any = {"image": "registry.example/train:1", "command": "python train.py", "compute": COMPUTE}
+JOB_OF_A_FUNCTION: Any = {"image": "registry.example/train:1", "compute": COMPUTE}
 ENV: Any = {"TOKEN": {"value": "canary-7391", "hidden": True}, "LR": 1}
 
 
@@ -102,14 +104,71 @@ def test_serialized_dag_holds_no_hidden_value(write: Any) -> None:
     assert "canary" not in repr(dag.tasks[0])
 
 
-@pytest.mark.parametrize("mapped", [False, True])
-def test_default_args_of_the_dag_hold_no_hidden_value(mapped: bool) -> None:
-    with DAG("d", schedule=None, default_args={"env": ENV}) as dag:
-        if mapped:
-            PyTorchJobOperator.partial(task_id="t", **JOB).expand(workers=[1])
-        else:
-            PyTorchJobOperator(task_id="t", **JOB)
-    assert "canary" not in json.dumps(SERIALIZATION.to_dict(dag), default=str)
+def plain_task() -> None:
+    PyTorchJobOperator(task_id="t")
+
+
+def mapped_task() -> None:
+    PyTorchJobOperator.partial(task_id="t").expand(workers=[1])
+
+
+def decorated_task() -> None:
+    pytorch_job_task()(command_for)(lr=1)
+
+
+def decorated_mapped_task() -> None:
+    pytorch_job_task()(command_for).expand(lr=[1])
+
+
+def sensor() -> None:
+    QuotaSensor(task_id="t", task={"kind": "PyTorchJob", **JOB})
+
+
+def sensor_of_the_defaults() -> None:
+    QuotaSensor(task_id="t")  # type: ignore[call-arg] # `task` is in default_args
+
+
+def mapped_sensor() -> None:
+    QuotaSensor.partial(task_id="t", task={"kind": "PyTorchJob", **JOB}).expand(conn_id=["a"])
+
+
+@pytest.mark.parametrize(
+    "defaults",
+    [
+        {**JOB, "env": ENV},
+        {"spec": {**JOB, "env": ENV}},
+        {**JOB, "envv": ENV},
+    ],
+    ids=["env", "spec", "misspelt"],
+)
+@pytest.mark.parametrize(
+    "write",
+    [
+        plain_task, mapped_task, decorated_task, decorated_mapped_task, sensor, sensor_of_the_defaults, mapped_sensor,
+    ],
+)  # fmt: skip
+def test_default_args_of_the_dag_hold_no_hidden_value(write: Any, defaults: dict[str, Any]) -> None:
+    task = {"kind": "PyTorchJob", **JOB, "env": ENV}
+    with DAG("d", schedule=None, default_args={**defaults, "task": task}) as dag:
+        write()
+    text = json.dumps(SERIALIZATION.to_dict(dag), default=str)
+    assert "TOKEN" in text
+    assert "canary" not in text
+
+
+def test_overridden_decorated_task_holds_no_hidden_value() -> None:
+    with DAG("d", schedule=None) as dag:
+        pytorch_job_task(**JOB_OF_A_FUNCTION)(command_for).override(task_id="o", env=ENV).expand(lr=[1])
+    text = json.dumps(SERIALIZATION.to_dict(dag), default=str)
+    assert "TOKEN" in text
+    assert "canary" not in text
+
+
+def test_default_args_without_a_hidden_value_stay_the_same_objects() -> None:
+    params: dict[str, Any] = {"a": {"value": 1, "hidden": False}}
+    with DAG("d", schedule=None, default_args={"executor_config": params}) as dag:
+        PyTorchJobOperator(task_id="t", **JOB)
+    assert dag.default_args["executor_config"] is params
 
 
 def test_value_that_is_not_hidden_is_left_as_it_is() -> None:
