@@ -166,7 +166,8 @@ class Failure(_Frozen):
         if self.events:
             parts.append("events:\n" + "\n".join(f"  {event}" for event in self.events))
         if self.last_lines:
-            parts.append(f"last lines of {self.replica}:\n" + "\n".join(f"  {line}" for line in self.last_lines))
+            whose = f" of {self.replica}" if self.replica else ""
+            parts.append(f"last lines{whose}:\n" + "\n".join(f"  {line}" for line in self.last_lines))
         if self.hint:
             parts.append(self.hint)
         return "\n".join(parts)

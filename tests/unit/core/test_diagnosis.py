@@ -124,6 +124,11 @@ def test_a_failure_of_no_replica_is_the_runs() -> None:
     assert failure.summary == "the run failed: the controller gave up"
 
 
+def test_last_lines_are_told_with_their_replica_where_there_is_one() -> None:
+    assert "last lines of worker-1:\n  boom" in diagnose(Evidence("worker-1", 2, 1, last_lines=("boom",))).describe()
+    assert "last lines:\n  boom" in diagnose(Evidence(last_lines=("boom",))).describe()
+
+
 def test_exit_codes_over_128_are_signals_only_where_there_is_such_a_signal() -> None:
     assert [signal_of(code) for code in (None, 0, 128, 129, 137, 162, 192, 193, 255)] == [
         None,
