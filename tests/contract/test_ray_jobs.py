@@ -46,8 +46,9 @@ async def test_a_ray_job_runs_on_its_own_cluster_and_reports(world: World, backe
 
 async def test_a_failing_ray_job_names_its_exit_code_and_last_lines(world: World, backend: TrainingBackend) -> None:
     ref = await start(backend, world.task("echo 'wrong input'; exit 7", kind="RayJob"))
-    outcome = await follow(backend, ref, FollowPolicy(max_retries=2), Told())
+    outcome = await follow(backend, ref, FollowPolicy(max_retries=2), told := Told())
     assert outcome.kind is OutcomeKind.FAILED
+    assert "submitter-0 failed with exit code 7" in told.warnings
     failure = outcome.failure
     assert failure is not None
     assert (failure.category, failure.replica, failure.exit_code) == (FailureClass.CODE, "submitter-0", 7)

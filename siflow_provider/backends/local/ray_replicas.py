@@ -47,7 +47,7 @@ class Replicas:
         """Note that a node's process has ended by itself."""
         living = [name for name in node.replicas if not self._statuses[name].phase.terminal]
         for name in living:
-            self._change(name, Phase.FAILED, code, f"exit code {code}")
+            self._change(name, Phase.FAILED, code)
         return bool(living)
 
     def mark_submitter_running(self) -> bool:
@@ -62,8 +62,7 @@ class Replicas:
         if ending.succeeded:
             self._change(SUBMITTER, Phase.SUCCEEDED, 0)
         elif ending.replica == SUBMITTER:
-            reason = ending.summary or f"exit code {ending.exit_code}"
-            self._change(SUBMITTER, Phase.FAILED, ending.exit_code, reason)
+            self._change(SUBMITTER, Phase.FAILED, ending.exit_code, ending.summary)
         else:
             self._change(SUBMITTER, Phase.STOPPED, None, f"ended because {ending.replica} failed")
 
