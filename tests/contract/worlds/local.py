@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import shutil
@@ -98,7 +99,8 @@ class LocalWorld:
     async def vanish(self, ref: JobRef) -> None:
         folder = self._folder(ref)
         for process in await asyncio.to_thread(self._processes, ref):
-            process.kill()
+            with contextlib.suppress(psutil.NoSuchProcess):  # one that ended with its supervisor
+                process.kill()
         await self._until(lambda: not self._processes(ref), "the run's processes are gone")
         await asyncio.to_thread(shutil.rmtree, folder)
 
