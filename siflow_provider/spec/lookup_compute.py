@@ -32,6 +32,7 @@ def flavors_of(
     compute = task.compute
     if is_unknown(compute):
         return []
+    pool_known = catalog is None or _is_pool(compute, catalog, scope, findings)
     out: list[Flavor] = []
     kinds: dict[str, str] = {}
     for path, instance in _instances(compute, final=findings.final):
@@ -40,6 +41,8 @@ def flavors_of(
             continue
         if isinstance(instance, InPlaceInstance) or catalog is None or not catalog.queues:
             out.append(replace(flavor, queue=default_queue))
+        elif not pool_known:
+            out.append(flavor)
         else:
             out.append(_queued(flavor, compute, catalog, scope, findings))
         if not is_template(instance):
@@ -105,6 +108,20 @@ def _accelerator(entry: InstanceEntry) -> str:
     return "gpu" if accelerators(entry.resources) else "cpu"
 
 
+def _is_pool(compute: Any, catalog: Catalog, scope: Scope, findings: Findings) -> bool:
+    """Say whether the pool may be one of the user's; where it is none, `findings` say so, whatever the instance is."""
+    if not isinstance(compute, Reserved) or not catalog.queues or is_unknown(compute.pool):
+        return True
+    if isinstance(compute.instance, InPlaceInstance):  # it goes to the default queue
+        return True
+    pools = list(dict.fromkeys(one.pool for one in catalog.queues if one.pool and scope.admits(one) is not False))
+    if compute.pool in pools:
+        return True
+    hint = suggest(compute.pool, pools, what="pools")
+    findings.wrong("compute.pool", f"{compute.pool!r} is no pool of the catalog for you; {hint}")
+    return False
+
+
 def _queued(flavor: Flavor, compute: Any, catalog: Catalog, scope: Scope, findings: Findings) -> Flavor:
     """Return the flavor with the first queue that takes the task; without one when that is not known yet."""
     if isinstance(compute, Undecided):
@@ -154,9 +171,6 @@ def _no_queue(compute: Any, instance: str, catalog: Catalog, scope: Scope) -> st
     usable = [entry for entry in catalog.queues if scope.admits(entry) is not False]
     same = [_told(entry) for entry in usable if entry.instance == instance]
     message = f"no queue of the catalog takes {', '.join(asked)}"
-    pools = list(dict.fromkeys(entry.pool for entry in usable if entry.pool))
-    if isinstance(compute, Reserved) and not is_unknown(compute.pool) and compute.pool not in pools:
-        return f"{message}: {compute.pool!r} is no pool for you; {suggest(compute.pool, pools, what='pools')}"
     if same:
         return f"{message}; queues for {instance} are for: {listed(same)}"
     others = list(dict.fromkeys(entry.instance for entry in usable if entry.type == compute.type))

@@ -61,6 +61,9 @@ def _event_tag(value: Any) -> str:
 
 def _event_shape(value: Any) -> Any:
     if isinstance(value, Mapping):
+        named = next((key for key in value if isinstance(key, str) and key in ALERT_EVENTS), None)
+        if named is not None and "queued_too_long" not in value:
+            raise Wrong(f"{named} takes no length, only queued_too_long does; write the name alone: {named}")
         return value
     if value == "queued_too_long":
         raise Wrong("queued_too_long needs its length: {queued_too_long: 30m}")

@@ -36,15 +36,15 @@ WRONG: list[Row] = [
         "pool of the catalog",
         P,
         {"compute": RESERVED | {"pool": "shard"}},
-        "compute",
+        "compute.pool",
         ["'shard'", "did you mean 'shared'?"],
     ),
     (
         "pool of another group",
         P,
         {"compute": {"type": "reserved", "pool": "vision-only", "instance": "gpu.a100-8"}},
-        "compute",
-        ["'vision-only' is no pool for you", "shared"],
+        "compute.pool",
+        ["'vision-only' is no pool of the catalog for you", "shared"],
     ),
     (
         "prefer_idle alone",

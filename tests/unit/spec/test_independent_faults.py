@@ -16,7 +16,7 @@ from tests.unit.spec import (
     test_mount_rules,
     test_ray_rules,
 )
-from tests.unit.spec.forms import BASES, CATALOG, P, R, Row, changed
+from tests.unit.spec.forms import BASES, CATALOG, PYTORCH, P, R, Row, changed
 from tests.unit.spec.strategies import damaged
 
 LOADED = load_catalog(CATALOG)
@@ -190,3 +190,19 @@ def test_a_list_written_as_text_is_looked_up_where_it_is_right(catalog: Catalog)
     volumes = "[{'name': 'nope', 'mount_path': '/etc'}, {'name': 'team-dat', 'mount_path': '/mnt/b'}]"
     errors = check(changed(BASES[P], {"volumes": volumes}), catalog=catalog).errors
     assert {one.path for one in errors} == {"volumes[0].mount_path", "volumes[0].name", "volumes[1].name"}
+
+
+def test_pool_is_told_beside_a_wrong_instance_and_a_wrong_group(catalog: Catalog) -> None:
+    compute = {"type": "reserved", "pool": "shard", "instance": "gpu.h10-8"}
+    errors = check(changed(PYTORCH, {"compute": compute, "project_group": "nlpp"}), catalog=catalog).errors
+    told = {problem.path: problem.message for problem in errors}
+    assert sorted(told) == ["compute.instance", "compute.pool", "project_group"]
+    assert "'shard' is no pool of the catalog" in told["compute.pool"]
+    assert "did you mean 'shared'?" in told["compute.pool"]
+
+
+def test_length_of_an_event_without_one_is_one_error() -> None:
+    alerts = [{"events": [{"queued_too_long": "30m"}, {"started": "1m"}], "to": ["x"]}]
+    (problem,) = check(changed(PYTORCH, {"alerts": alerts})).errors
+    assert problem.path == "alerts[0].events[1]"
+    assert problem.message.startswith("started takes no length, only queued_too_long does")
