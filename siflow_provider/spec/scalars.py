@@ -7,6 +7,7 @@ ValueError with the whole sentence for the user; `siflow_provider.spec.problems`
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from numbers import Integral
 from typing import Annotated, Any, TypeVar
 
@@ -106,13 +107,14 @@ def choice(*words: str) -> BeforeValidator:
 
 def _seconds(*, zero: bool) -> PlainValidator:
     def check(value: Any) -> float:
+        shown = f"a timedelta of {value.total_seconds():g}s" if isinstance(value, timedelta) else quote(value)
         try:
             seconds = parse_duration(value)
         except ValueError as error:
-            raise Wrong(f"{quote(value)} is no duration: {error}") from None
+            raise Wrong(f"{shown} is no duration: {error}") from None
         if seconds < 0 or (seconds == 0 and not zero):
             rule = "0 or more" if zero else "more than 0; leave the field out for no limit"
-            raise Wrong(f"{quote(value)} is not allowed; a length of time here is {rule}")
+            raise Wrong(f"{shown} is not allowed; a length of time here is {rule}")
         return seconds
 
     return PlainValidator(check)

@@ -46,6 +46,14 @@ def test_duration_survives_its_text(seconds: float) -> None:
     assert parse_duration(format_duration(float(seconds))) == seconds
 
 
+@pytest.mark.parametrize(("length", "shown"), [(timedelta(minutes=-1), "-60s"), (timedelta(), "0s")])
+def test_timedelta_that_is_not_allowed_is_told_with_its_seconds_and_the_rule(length: timedelta, shown: str) -> None:
+    (problem,) = check(changed(PYTORCH, {"queue_timeout": length})).errors
+    assert problem.path == "queue_timeout"
+    assert f"a timedelta of {shown} is not allowed" in problem.message
+    assert "more than 0" in problem.message
+
+
 def test_difference_names_each_field_once() -> None:
     old = load(changed(PYTORCH, {"workers": 1, "env": {"A": "1"}, "queue_timeout": "1h"}))
     new = load(
