@@ -12,7 +12,7 @@ from pydantic import ValidationInfo
 
 from siflow_provider.errors import Problem
 from siflow_provider.spec.base import Mode, Template, is_template, mode_of, plain_text
-from siflow_provider.spec.hidden import Hidden
+from siflow_provider.spec.hidden import MASK, Hidden
 from siflow_provider.spec.wording import kind_of, nearest, unfit
 from siflow_provider.spec.wrongs import Wrong, Wrongs
 
@@ -130,6 +130,11 @@ def _hidden(value: Any, mode: Mode, path: str) -> Hidden:
     while isinstance(inner, Hidden):
         inner = inner.value
     text = _value(inner, mode)
+    if isinstance(text, str) and text.strip() == MASK:
+        raise Wrong(
+            f"{MASK} is the mask that is shown for a hidden value, and no value; write the value itself, "
+            "or a template such as {{ var.value.token }}"
+        )
     if isinstance(text, str) and not is_template(text) and len(text) < _SHORTEST_MASKED:
         message = f"a hidden value under {_SHORTEST_MASKED} characters can't be masked in logs; use a longer one"
         mode.warnings.append(Problem(path, message))

@@ -120,3 +120,14 @@ def test_difference_of_hidden_values_says_changed_and_no_more() -> None:
 def test_value_that_becomes_hidden_is_not_shown_by_the_difference() -> None:
     [change] = diff(load(changed(FORM, {"env.T": "open"})), load(FORM))
     assert (change.old, change.new) == ("open", "***")
+
+
+@pytest.mark.parametrize("entry", [{"value": "***", "hidden": True}, Hidden("***"), Hidden(" *** ")])
+def test_mask_of_a_copied_form_is_no_hidden_value(entry: Any) -> None:
+    (problem,) = check(changed(PYTORCH, {"env": {"TOKEN": entry}}), templates=True).errors
+    assert problem.path == "env.TOKEN"
+    assert problem.message.startswith("*** is the mask that is shown for a hidden value, and no value")
+
+
+def test_plain_value_may_be_three_stars() -> None:
+    assert load(changed(PYTORCH, {"env": {"STARS": "***"}})).env == {"STARS": "***"}
