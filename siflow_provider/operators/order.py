@@ -19,7 +19,7 @@ from siflow_provider.errors import Problem, SpecError
 from siflow_provider.hooks.process import mask_now
 from siflow_provider.hooks.siflow import SiflowHook, find_catalog
 from siflow_provider.operators.form import form_fields, hide, merge, spec_path, unfold, unrendered
-from siflow_provider.operators.templates import unreadable_templates
+from siflow_provider.operators.templates import jinja_of
 from siflow_provider.spec.base import is_unknown
 from siflow_provider.spec.document import Document, read_document
 from siflow_provider.spec.dump import to_fields
@@ -91,8 +91,8 @@ def check_at_parse(operator: SiflowTaskOperator) -> None:
         form = _parsed_form(operator, document)
         catalog = find_catalog(_own_catalog(operator), lambda: None)  # one that a connection holds is not known yet
         kind = operator.model.__name__
-        problems += unreadable_templates(form, operator.get_dag())
-        problems += check(form, catalog=catalog, templates=True, kind=kind, line_source=document).errors
+        jinja = jinja_of(operator.get_dag())
+        problems += check(form, catalog=catalog, templates=True, kind=kind, line_source=document, jinja=jinja).errors
     if problems:
         raise SpecError(problems, source=f"task {operator.task_id!r}")
 

@@ -14,6 +14,7 @@ from siflow_provider.hooks.siflow import find_catalog
 from siflow_provider.operators.form import PLACEHOLDER, hide, unfold, unrendered
 from siflow_provider.operators.order import dag_path, rendered_form, timezone_of
 from siflow_provider.operators.task import SiflowTaskOperator
+from siflow_provider.operators.templates import jinja_of
 from siflow_provider.spec.base import is_unknown
 from siflow_provider.spec.document import is_file_name, read_document
 from siflow_provider.spec.load import check
@@ -46,7 +47,8 @@ def check_at_parse(sensor: QuotaSensor) -> None:
     document = _document(sensor)
     form = unfold(document.data if document is not None else task)
     catalog = find_catalog(sensor.catalog_source(), lambda: None)
-    errors = check(form, catalog=catalog, templates=True, line_source=document).errors
+    jinja = jinja_of(sensor.get_dag())
+    errors = check(form, catalog=catalog, templates=True, line_source=document, jinja=jinja).errors
     if errors:
         raise SpecError(errors, source=f"the task of {sensor.task_id!r}")
 

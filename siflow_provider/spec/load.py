@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,9 +16,12 @@ from siflow_provider.spec.lookup import Lookup
 from siflow_provider.spec.resolve import Defaults
 from siflow_provider.spec.second_look import validated
 from siflow_provider.spec.task import PyTorchJob, RayJob, Task
+from siflow_provider.spec.templates import unreadable_templates
 from siflow_provider.spec.wording import kind_of, nearest, none_of
 
 if TYPE_CHECKING:
+    import jinja2
+
     from siflow_provider.spec.catalog_model import Catalog
 
 __all__ = ["KINDS", "Checked", "Source", "check", "load"]
@@ -50,6 +53,7 @@ def check(
     kind: str | None = None,
     line_source: Document | Path | str | None = None,
     rendered: bool = False,
+    jinja: Callable[[], jinja2.Environment] | None = None,
 ) -> Checked:
     """Check a whole form; a wrong one is an answer here and never an exception.
 
@@ -60,6 +64,7 @@ def check(
         kind: what a form without `kind` is.
         line_source: where lines and columns come from when `source` is a mapping read from that file.
         rendered: Airflow has rendered the form, so that braces in its free text are the author's own.
+        jinja: makes the environment that reads the templates; Airflow's usual one by default.
     """
     errors: list[Problem] = []
     try:
@@ -69,16 +74,14 @@ def check(
         return Checked(None, error.problems)
     mode = Mode(templates=templates, rendered=rendered)
     model = KINDS[_kind(data, kind, errors)]
+    if templates:
+        errors.extend(unreadable_templates(data, jinja))
     task = validated(data, model, mode, errors)
     warnings = list(mode.warnings)
     if task is not None:
         _check_whole(task, catalog, errors, warnings)
     marks = _marks(document, line_source)
-    return Checked(
-        None if errors else task,
-        _in_order(errors, marks),
-        _in_order(warnings, marks),
-    )
+    return Checked(None if errors else task, _in_order(errors, marks), _in_order(warnings, marks))
 
 
 def load(

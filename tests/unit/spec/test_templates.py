@@ -7,6 +7,7 @@ import sys
 from pathlib import PurePosixPath
 from typing import Any
 
+import jinja2
 import pytest
 
 from siflow_provider.errors import SpecError
@@ -226,3 +227,37 @@ def test_form_needs_neither_airflow_nor_any_client() -> None:
     )
     out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert out.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("changes", "path"),
+    [
+        ({"workers": "{{ x }"}, "workers"),
+        ({"command": "echo ${#name}"}, "command"),
+        ({"env": {"A": {"value": "{{ a.", "hidden": True}}}, "env.A"),
+        ({"volumes": [{**MOUNT, "sub_path": "{% if a %}b"}]}, "volumes[0].sub_path"),
+    ],
+)
+def test_text_that_jinja_cannot_read_is_told_at_parse(changes: dict[Any, Any], path: str) -> None:
+    (problem,) = check(changed(PYTORCH, changes), templates=True).errors
+    assert problem.path.startswith(path)
+    assert "can't read it as a template" in problem.message
+    assert "{% raw %}" in problem.message
+
+
+def test_templates_are_read_with_the_settings_of_the_dag() -> None:
+    form = changed(PYTORCH, {"command": "echo ${#name}"})
+    custom = jinja2.Environment(comment_start_string="{!", comment_end_string="!}", autoescape=True)
+    assert check(form, templates=True, jinja=lambda: custom).errors == ()
+
+
+def test_bash_that_is_no_template_is_right_where_nobody_renders() -> None:
+    assert check(changed(PYTORCH, {"command": "echo ${#name}"})).errors == ()
+
+
+def test_form_without_templates_loads_no_jinja() -> None:
+    code = (
+        "import sys; from siflow_provider.spec import check; "
+        f"assert check({PYTORCH!r}, templates=True).task; assert 'jinja2' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
