@@ -47,12 +47,16 @@ def problem_data(problem: Problem) -> dict[str, Any]:
 
 
 def status_data(status: Status, now: datetime) -> dict[str, Any]:
-    """Return a status as `ps --json` and `show --json` print it: seconds, hours and ISO moments in UTC."""
-    return {
+    """Return a status as `ps --json` and `show --json` print it: seconds, hours and ISO moments in UTC.
+
+    Hidden values in what the run and the backend said are masked.
+    """
+    data = {
         "name": status.ref.name,
         "kind": status.ref.kind,
         "phase": str(status.phase),
         "reason": status.reason,
+        "owner": status.owner,
         "attempt": status.ref.attempt,
         "uid": status.ref.uid,
         "task_uuid": status.ref.task_uuid,
@@ -69,6 +73,8 @@ def status_data(status: Status, now: datetime) -> dict[str, Any]:
         "failure": status.failure.model_dump(mode="json") if status.failure else None,
         "links": status.links,
     }
+    masked: dict[str, Any] = status.veil.over_json(data)
+    return masked
 
 
 def _moment(value: datetime | None) -> str | None:

@@ -1,4 +1,8 @@
-"""Commands about runs: `ps`, `show`, `logs`, `stop`."""
+"""Commands about runs: `ps`, `show`, `logs`, `stop`.
+
+A private run (`visible_in_group: false`) is there for its owner only: the login of the connection that the command
+uses. A connection without a login sees all runs, and a run without an owner is seen by all.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
+from zoneinfo import ZoneInfo
 
 import typer
 
@@ -22,28 +27,30 @@ if TYPE_CHECKING:
 
 __all__ = ["logs", "ps", "show", "stop"]
 
+MOMENTS = ("submitted_at", "admitted_at", "running_at", "ended_at")
 NameArgument = Annotated[str, typer.Argument(help="The run's full name, as `ps` lists it.", metavar="NAME")]
 
 
-def _with_backend(conn: str, work: Callable[[TrainingBackend], Awaitable[None]]) -> None:
+def _with_backend(conn: str, work: Callable[[TrainingBackend, str], Awaitable[None]]) -> None:
+    """Open the backend of `--conn` and do the work with it and the user's name ("" where the connection has none)."""
     from siflow_provider.backends import make_backend
 
     settings = settings_of(conn)
 
     async def opened() -> None:
         async with make_backend(settings) as backend:
-            await work(backend)
+            await work(backend, settings.login)
 
     asyncio.run(opened())
 
 
-async def find_run(backend: TrainingBackend, name: str) -> Status:
-    """Return the run of that name.
+async def find_run(backend: TrainingBackend, name: str, user: str) -> Status:
+    """Return the run of that name, if `user` may see it.
 
     Raises:
         UsageError: there is none; the nearest names are given.
     """
-    runs = await backend.runs()
+    runs = await _visible(backend, user)
     for status in runs:
         if name in (status.ref.name, status.ref.uid):
             return status
@@ -55,6 +62,10 @@ async def find_run(backend: TrainingBackend, name: str) -> Status:
     )
 
 
+async def _visible(backend: TrainingBackend, user: str) -> list[Status]:
+    return [status for status in await backend.runs() if status.visible_to(user)]
+
+
 def ps(
     conn: ConnOption = DEFAULT_CONNECTION,
     all_: Annotated[bool, typer.Option("--all", help="Ended runs too.")] = False,
@@ -62,8 +73,8 @@ def ps(
 ) -> None:
     """List runs, newest first: those that have not ended, or all."""
 
-    async def work(backend: TrainingBackend) -> None:
-        runs = [status for status in await backend.runs() if all_ or not status.phase.terminal]
+    async def work(backend: TrainingBackend, user: str) -> None:
+        runs = [status for status in await _visible(backend, user) if all_ or not status.phase.terminal]
         now = datetime.now(UTC)
         if json:
             print_json([status_data(status, now) for status in runs])
@@ -77,7 +88,7 @@ def ps(
                     status.phase,
                     f"{status.queued_seconds:.0f} s",
                     f"{status.running_seconds(now):.0f} s",
-                    _why(status),
+                    status.veil.over(_why(status)),
                 )
                 for status in runs
             ],
@@ -95,31 +106,38 @@ def _why(status: Status) -> str:
 
 
 def show(name: NameArgument, conn: ConnOption = DEFAULT_CONNECTION, json: JsonOption = False) -> None:
-    """Show one run: phase, times, replicas, events, failure."""
+    """Show one run: phase, times (in the form's time zone), replicas, events, failure."""
 
-    async def work(backend: TrainingBackend) -> None:
-        status = await find_run(backend, name)
-        now = datetime.now(UTC)
+    async def work(backend: TrainingBackend, user: str) -> None:
+        status = await find_run(backend, name, user)
+        data = status_data(status, datetime.now(UTC))
         if json:
-            print_json(status_data(status, now))
+            print_json(data)
             return
-        data = status_data(status, now)
-        facts = ("name", "kind", "phase", "reason", "attempt", "task_uuid", "submitted_at", "admitted_at", "running_at")
-        times = ("ended_at", "queued_seconds", "running_seconds", "gpu_hours", "stopped_by")
-        print_table(("field", "value"), [(key, data[key]) for key in (*facts, *times) if data[key] not in (None, "")])
+        over, zone = status.veil.over, ZoneInfo(status.timezone)
+        data |= {name: _local(getattr(status, name), zone) for name in MOMENTS}
+        facts = ("name", "kind", "owner", "phase", "reason", "attempt", "task_uuid")
+        totals = ("queued_seconds", "running_seconds", "gpu_hours", "stopped_by")
+        fields = (*facts, *MOMENTS, *totals)
+        print_table(("field", "value"), [(key, data[key]) for key in fields if data[key] not in (None, "")])
         print_table(
             ("replica", "phase", "node", "exit code", "reason"),
             [
-                (replica.name, replica.phase, replica.node or "", _text(replica.exit_code), replica.reason)
+                (replica.name, replica.phase, replica.node or "", _text(replica.exit_code), over(replica.reason))
                 for replica in status.replicas
             ],
         )
         for event in status.events:
-            sys.stdout.write(f"{event.time.isoformat()} {event.text}\n")
+            sys.stdout.write(f"{_local(event.time, zone)} {over(event.text)}\n")
         if status.failure is not None:
-            sys.stdout.write(status.failure.describe() + "\n")
+            sys.stdout.write(over(status.failure.describe()) + "\n")
 
     _with_backend(conn, work)
+
+
+def _local(moment: datetime | None, zone: ZoneInfo) -> str:
+    """Return a moment for people, in the run's own time zone, to the second."""
+    return "" if moment is None else moment.astimezone(zone).isoformat(" ", "seconds")
 
 
 def _text(value: int | None) -> str:
@@ -132,14 +150,14 @@ def logs(
     replica: Annotated[list[str] | None, typer.Option("--replica", help="Only this replica; may be repeated.")] = None,
     follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until the run has ended.")] = False,
 ) -> None:
-    """Print a run's lines, of all replicas or of some, each with its replica's name."""
+    """Print a run's lines, of all replicas or of some, each with its replica's name; hidden values are masked."""
     selection: LogSelection = tuple(replica) if replica else "all"
 
-    async def work(backend: TrainingBackend) -> None:
-        status = await find_run(backend, name)
+    async def work(backend: TrainingBackend, user: str) -> None:
+        status = await find_run(backend, name, user)
         lines = backend.logs(status.ref, selection, LogCursor(), follow=follow)
         async for line in lines:
-            sys.stdout.write(f"[{line.replica}] {line.text}\n")
+            sys.stdout.write(f"[{line.replica}] {status.veil.over(line.text)}\n")
             sys.stdout.flush()
 
     _with_backend(conn, work)
@@ -148,8 +166,8 @@ def logs(
 def stop(name: NameArgument, conn: ConnOption = DEFAULT_CONNECTION) -> None:
     """Stop a run; one that has ended already is left as it is."""
 
-    async def work(backend: TrainingBackend) -> None:
-        status = await find_run(backend, name)
+    async def work(backend: TrainingBackend, user: str) -> None:
+        status = await find_run(backend, name, user)
         await backend.stop(status.ref, by="siflow-provider stop")
         after = await backend.status(status.ref)
         sys.stdout.write(f"{name}: {after.phase}\n")

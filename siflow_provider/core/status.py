@@ -13,6 +13,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from siflow_provider.core.veil import Veil
+
 Kind = Literal["PyTorchJob", "RayJob"]
 LogSelection = Literal["master", "all", "none"] | tuple[str, ...]
 """Whose lines to read: the master's (a RayJob's submitter), everyone's, nobody's, or the named replicas'."""
@@ -226,6 +228,10 @@ class Status:
         gpus: GPUs held while admitted.
         stopped_by: who asked for the stop, for phase `stopped`.
         failure: set with `failed` and `lost`.
+        owner: `X_USER_NAME` of the run; "" where nobody said who it is.
+        private: True when only its owner shall see it (`visible_in_group: false`).
+        timezone: IANA name, the form's: in which people want to read its times.
+        veil: over the task's hidden values, for whoever shows the run's lines.
     """
 
     ref: JobRef
@@ -243,6 +249,14 @@ class Status:
     stopped_by: str = ""
     failure: Failure | None = None
     links: dict[str, str] = field(default_factory=dict)
+    owner: str = ""
+    private: bool = False
+    timezone: str = "UTC"
+    veil: Veil = field(default_factory=Veil)
+
+    def visible_to(self, user: str) -> bool:
+        """Say whether `user` (a connection's login) shall see the run; who has no name is kept from nothing."""
+        return not self.private or not user or not self.owner or user == self.owner
 
     def running_seconds(self, now: datetime) -> float:
         """Return the seconds between admission and the end (or `now`): the time that GPUs were held."""

@@ -25,7 +25,6 @@ from siflow_provider.backends.local.runner import Ending, Launch, Runner, Runner
 from siflow_provider.backends.local.store import RunFolder, StateDir, read_json, write_json
 from siflow_provider.backends.local.tether import become_subreaper
 from siflow_provider.core.status import Failure, FailureClass, Phase, QueuePlace
-from siflow_provider.core.veil import Veil
 from siflow_provider.errors import SiflowError, UsageError
 
 __all__ = ["GRACE_SECONDS", "Attempt"]
@@ -60,8 +59,6 @@ class Attempt:
             raise SiflowError(f"{folder.manifest} can't be read.")
         self._submission: Submission = submission
         self._hidden: Mapping[str, str] = read_json(folder.hidden) or {}
-        # the training may print a value in its last lines, and these are kept and shown to whoever asks for the run
-        self._veil = Veil.of(self._hidden.values())
         folder.hidden.unlink(missing_ok=True)
         self._state = RunState.model_validate(read_json(folder.state))
         self._links: dict[str, str] = {}
@@ -171,7 +168,8 @@ class Attempt:
             return
         killed = ending.exit_code == _SIGKILLED and oom_kills() > self._oom_kills
         failure = failure_of(self._folder, self._state, ending, out_of_memory=killed)
-        failure = self._veil.over_failure(failure)
+        # the training may print a value in its last lines, and these are kept and shown to whoever asks for the run
+        failure = self._state.veil.over_failure(failure)
         self._save(phase=Phase.FAILED, reason=failure.summary, failure=failure, ended_at=datetime.now(UTC))
 
     # -- the end

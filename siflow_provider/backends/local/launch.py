@@ -24,6 +24,7 @@ from siflow_provider.backends.local.store import RunFolder, StateDir, boot_id, w
 from siflow_provider.backends.local.supervisor import NAME_EXISTS, PUBLISHED, SUPERVISOR_NAMES
 from siflow_provider.core.protocol import Manifest
 from siflow_provider.core.status import JobRef, Phase, QueuePlace
+from siflow_provider.core.veil import Veil
 from siflow_provider.errors import BackendError, NameTaken
 
 __all__ = ["find_ref", "launch"]
@@ -109,7 +110,8 @@ def _new_ref(manifest: Manifest) -> JobRef:
 
 def _write(folder: RunFolder, manifest: Manifest, ref: JobRef, labels: dict[str, str]) -> None:
     now = datetime.now(UTC)
-    document = dict(manifest.documents[0])
+    document, form = dict(manifest.documents[0]), manifest.task.task
+    hidden = {name: value.reveal() for name, value in manifest.hidden.items()}
     submission = Submission(
         ref=ref, labels=labels, document=document, directory=str(_directory()), submitted_at=now, boot_id=boot_id()
     )
@@ -120,6 +122,10 @@ def _write(folder: RunFolder, manifest: Manifest, ref: JobRef, labels: dict[str,
         queue=QueuePlace(queue=QUEUE, reason="submitted"),
         submitted_at=now,
         gpus=float(Amounts.of(document["need"]).gpus),
+        owner=manifest.context.user_name,
+        private=not form.visible_in_group,
+        timezone=form.timezone or "UTC",
+        veil=Veil.of(hidden.values()),
         boot_id=submission.boot_id,
     )
     entry = Entry(ref.name, ref.uid, document["priority"], now.timestamp(), Amounts.of(document["need"]))
@@ -128,7 +134,7 @@ def _write(folder: RunFolder, manifest: Manifest, ref: JobRef, labels: dict[str,
     write_json(folder.manifest, submission.model_dump(mode="json"))
     write_json(folder.state, state.model_dump(mode="json"))
     write_json(folder.path / "queue.json", entry.wire())
-    write_json(folder.hidden, {name: value.reveal() for name, value in manifest.hidden.items()}, mode=0o600)
+    write_json(folder.hidden, hidden, mode=0o600)
 
 
 def _directory() -> Path:

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from siflow_provider.backends.local.store import RunFolder, boot_id, read_json, write_json
 from siflow_provider.core.status import Event, Failure, FailureClass, JobRef, Phase, QueuePlace, ReplicaStatus, Status
+from siflow_provider.core.veil import Veil
 
 __all__ = ["Replica", "RunState", "Submission", "close_abandoned", "lost", "read_state", "read_submission"]
 
@@ -71,7 +72,7 @@ class Replica(_Record):
 
 
 class RunState(_Record):
-    """state.json: the whole state, as the supervisor last saw it."""
+    """state.json: the whole state, as the supervisor last saw it; of hidden values it holds the veil only."""
 
     ref: JobRef
     phase: Phase = Phase.QUEUED
@@ -87,6 +88,10 @@ class RunState(_Record):
     stopped_by: str = ""
     failure: Failure | None = None
     links: dict[str, str] = {}
+    owner: str = ""
+    private: bool = False
+    timezone: str = "UTC"
+    veil: Veil = Veil()
     boot_id: str
     supervisor: int | None = None
     """The supervisor's process id, for eyes and tests; whether it lives is asked of the lock."""
@@ -115,6 +120,10 @@ class RunState(_Record):
             stopped_by=self.stopped_by,
             failure=self.failure,
             links=dict(self.links),
+            owner=self.owner,
+            private=self.private,
+            timezone=self.timezone,
+            veil=self.veil,
         )
 
 

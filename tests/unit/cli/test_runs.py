@@ -158,3 +158,43 @@ def test_a_wrong_connection_is_explained(command: Command) -> None:
     assert done.code == 2
     assert "backend" in done.err
     assert "Traceback" not in done.err
+
+
+def test_hidden_values_are_masked_in_the_logs_of_a_run_that_anybody_reads(command: Command) -> None:
+    form = command.form("echo token=$TOKEN", extra="env: {TOKEN: {value: canary-7f3a, hidden: true}}\n")
+    assert command("run", form).code == 0
+    (run,) = command("ps", "--all", "--json").data
+    shown = command("logs", run["name"])
+    assert shown.out == "[master-0] token=***\n"
+    state = next((command.folder / "state" / "runs").glob("*/state.json")).read_text(encoding="utf-8")
+    assert "canary-7f3a" not in state
+
+
+def test_a_private_run_shows_to_its_owner_only(command: Command) -> None:
+    alice, bob = ("--conn", "siflow://alice@?backend=local"), ("--conn", "siflow://bob@?backend=local")
+    assert command("run", command.form(), *alice).code == 0
+    (run,) = command("ps", "--all", "--json", *alice).data
+    assert run["owner"] == "alice"
+    assert command("ps", "--all", "--json", *bob).data == []
+    for name in ("show", "logs", "stop"):
+        refused = command(name, run["name"], *bob)
+        assert refused.code == 2
+        assert "there is no run" in refused.err
+    assert command("logs", run["name"]).code == 0  # a connection without a login sees all
+
+
+def test_a_run_that_the_group_may_see_shows_to_others(command: Command) -> None:
+    done = command(
+        "run", command.form(extra="visible_in_group: true\n"), "--json", "--conn", "siflow://alice@?backend=local"
+    )
+    assert done.code == 0, done.err
+    assert command("show", done.data["name"], "--conn", "siflow://bob@?backend=local").code == 0
+
+
+def test_show_tells_times_in_the_time_zone_of_the_form_and_json_in_utc(command: Command) -> None:
+    done = command("run", command.form(extra="timezone: Asia/Shanghai\n"), "--json")
+    name = done.data["name"]
+    plain = command("show", name).out
+    moments = [line for line in plain.splitlines() if line.startswith(("submitted_at", "ended_at"))]
+    assert [line[-6:] for line in moments] == ["+08:00", "+08:00"]
+    assert command("show", name, "--json").data["submitted_at"].endswith("+00:00")
