@@ -1,4 +1,4 @@
-"""`export` and `import`: a task form as YAML or as a DAG file, and the forms of a DAG file as YAML."""
+"""`export` and `import`: a form as YAML or as a DAG file, and the forms of a manifest or a DAG file as YAML."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ __all__ = ["dag_source", "export", "import_"]
 TASK_ID = "train"
 WIDTH = 60
 """Longer collections are written over several lines."""
+MANIFESTS = (".yaml", ".yml", ".json")
 OPERATORS = {"PyTorchJob": "PyTorchJobOperator", "RayJob": "RayJobOperator"}
 
 
@@ -89,14 +90,46 @@ def _literal(value: Any, indent: int) -> str:
 
 
 def import_(
-    file: Annotated[Path, typer.Argument(help="A DAG file (.py).", metavar="FILE")],
-    task: Annotated[str | None, typer.Option("--task", help="Only this task id.")] = None,
+    file: Annotated[
+        Path, typer.Argument(help="Kubernetes manifest (YAML or JSON) or a DAG file (.py).", metavar="FILE")
+    ],
+    task: Annotated[str | None, typer.Option("--task", help="Only this task id, or the job of this name.")] = None,
 ) -> None:
-    """Print the forms of a DAG file's training operators as YAML documents. Loads Airflow; hidden values are masked."""
-    if file.suffix != ".py":
-        raise UsageError(f"{file} is no DAG file.", hint="Give a Python file with a DAG in it.")
+    """Print the forms of a manifest's PyTorchJobs and RayJobs, or of a DAG file's training operators, as YAML.
+
+    What of a manifest is not in the form goes to stderr, one line a field. A DAG file loads Airflow; hidden values are
+    masked.
+    """
     if not file.is_file():
         raise UsageError(f"{file} does not exist.")
+    if file.suffix in MANIFESTS:
+        _import_manifest(file, task)
+    elif file.suffix == ".py":
+        _import_dag(file, task)
+    else:
+        raise UsageError(
+            f"{file} is neither a manifest nor a DAG file.", hint=f"Their names end in {', '.join(MANIFESTS)} or .py."
+        )
+
+
+def _import_manifest(file: Path, only: str | None) -> None:
+    from siflow_provider.backends.kubernetes.importing import import_manifest
+    from siflow_provider.backends.kubernetes.importing_documents import read_documents
+    from siflow_provider.spec.dump import dump
+
+    jobs, beside = import_manifest(read_documents(file))
+    chosen = [job for job in jobs if only in (None, job.name)]
+    if not chosen:
+        names = ", ".join(job.name or "one without a name" for job in jobs)
+        raise UsageError(f"{file} has no job {only!r}; there is {names}.")
+    for job in chosen:
+        sys.stderr.writelines(f"{job.task.kind} {job.name}: {note}\n" for note in job.notes)
+        # every hidden value is a template here, so nothing is given away
+        sys.stdout.write(f"---\n# {job.task.kind} {job.name}\n{dump(job.task, reveal=True)}")
+    sys.stderr.writelines(f"{note}\n" for note in beside)
+
+
+def _import_dag(file: Path, task: str | None) -> None:
     with contextlib.redirect_stdout(sys.stderr):  # Airflow logs to stdout, where only the forms belong
         forms = {name: form for name, form in _forms(file).items() if task in (None, name)}
     if not forms:

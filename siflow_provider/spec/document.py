@@ -17,7 +17,7 @@ import yaml
 
 from siflow_provider.errors import Problem, SpecError
 
-__all__ = ["MISFITS", "Document", "is_file_name", "read_document", "read_text"]
+__all__ = ["MISFITS", "Document", "faults_of", "is_file_name", "read_document", "read_text", "yaml_problem"]
 
 _HALVES = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
 MAX_BYTES = 5 * 2**20
@@ -131,7 +131,7 @@ def _read(text: str, *, name: str, what: str, twice: list[Problem] | None) -> Do
         finally:
             loader.dispose()
     except yaml.YAMLError as error:
-        problems = [_yaml_problem(error)]
+        problems = [yaml_problem(error)]
     except RecursionError:
         problems = [Problem("", "the YAML is nested too deeply")]
     except MISFITS:
@@ -143,7 +143,8 @@ def _called(name: str, what: str) -> str:
     return f"{what} {name}" if name else what
 
 
-def _yaml_problem(error: yaml.YAMLError) -> Problem:
+def yaml_problem(error: yaml.YAMLError) -> Problem:
+    """Return what PyYAML says, with its place and without any value of the document."""
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     said = str(getattr(error, "problem", None) or "")
     context = str(getattr(error, "context", None) or "")
@@ -183,12 +184,19 @@ def _misfit(text: str) -> Problem:
     try:
         loader.get_single_data()
     except yaml.YAMLError as error:
-        return _yaml_problem(error)
+        return yaml_problem(error)
     except MISFITS:
         return Problem("", "not valid YAML: a value that looks like a date or number and is none; put it in quotes")
     finally:
         loader.dispose()
     return Problem("", "not valid YAML")
+
+
+def faults_of(root: yaml.Node) -> list[Problem]:
+    """Return what no document may have: keys given twice, cycles, aliases that unfold into a flood."""
+    problems: list[Problem] = []
+    _Walk(problems, problems).size(root)
+    return problems
 
 
 class _Walk:

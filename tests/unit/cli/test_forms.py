@@ -133,7 +133,76 @@ def test_the_forms_of_a_dag_file_come_back_as_yaml(command: Command) -> None:
     assert command("import", "nightly.py", "--task", "other").code == 2
 
 
-def test_a_file_that_is_no_dag_file_is_refused(command: Command) -> None:
-    done = command("import", command.form())
+def test_a_file_that_is_neither_manifest_nor_dag_file_is_refused(command: Command) -> None:
+    (command.folder / "notes.txt").write_text("hello", encoding="utf-8")
+    done = command("import", "notes.txt")
     assert done.code == 2
     assert "DAG file" in done.err
+    assert command("import", "nowhere.yaml").code == 2
+
+
+MANIFEST = """
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {name: bert, annotations: {day: 2026-01-02}}
+spec:
+  runPolicy: {backoffLimit: 3}
+  pytorchReplicaSpecs:
+    Master:
+      template:
+        spec:
+          containers:
+          - name: pytorch
+            image: registry.example/bert:1
+            command: [python, train.py]
+            env: [{name: TOKEN, valueFrom: {secretKeyRef: {name: hub, key: token}}}]
+            resources: {limits: {cpu: 1, memory: 1Gi}}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: hub}
+stringData: {token: canary-7f3a}
+---
+apiVersion: ray.io/v1
+kind: RayJob
+metadata: {name: tune}
+spec:
+  entrypoint: python tune.py
+  shutdownAfterJobFinishes: true
+  rayClusterSpec:
+    headGroupSpec:
+      template:
+        spec:
+          containers:
+          - {name: ray, image: "registry.example/ray:1", resources: {limits: {cpu: 1, memory: 1Gi}}}
+"""
+
+
+def test_the_jobs_of_a_manifest_become_forms_and_what_was_lost_is_told(command: Command) -> None:
+    (command.folder / "jobs.yaml").write_text(MANIFEST, encoding="utf-8")
+    done = command("import", "jobs.yaml")
+    assert done.code == 0, done.err
+    forms = list(yaml.safe_load_all(done.out))
+    assert [(form["kind"], form["name_prefix"]) for form in forms] == [("PyTorchJob", "bert"), ("RayJob", "tune")]
+    assert forms[0]["env"] == {"TOKEN": {"value": "{{ var.value.token }}", "hidden": True}}
+    assert forms[0]["kubernetes"]["annotations"] == {"day": "2026-01-02"}
+    told = done.err.splitlines()
+    assert len(told) == 3
+    assert told[0].startswith("PyTorchJob bert: spec.runPolicy.backoffLimit: ")
+    assert told[2].startswith("Secret/hub: ")
+    assert "canary-7f3a" not in done.out + done.err
+    one = command("import", "jobs.yaml", "--task", "tune")
+    (command.folder / "tune.yaml").write_text(one.out, encoding="utf-8")
+    assert command("check", "tune.yaml").out == "tune.yaml: ok\n"
+
+
+def test_a_manifest_without_a_job_says_what_it_holds(command: Command) -> None:
+    (command.folder / "other.yaml").write_text("kind: Service\n---\nkind: Deployment\n", encoding="utf-8")
+    done = command("import", "other.yaml")
+    assert (done.code, done.out) == (2, "")
+    assert "Deployment, Service" in done.err
+    (command.folder / "twice.yaml").write_text("kind: Service\nkind: Service\n", encoding="utf-8")
+    assert "given twice" in command("import", "twice.yaml").err
+    (command.folder / "wrong.yaml").write_text("kind: {\n", encoding="utf-8")
+    wrong = command("import", "wrong.yaml")
+    assert (wrong.code, "not valid YAML" in wrong.err, "Traceback" in wrong.err) == (2, True, False)
