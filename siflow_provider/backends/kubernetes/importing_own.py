@@ -26,12 +26,13 @@ from siflow_provider.backends.kubernetes.names import (
     files_config,
 )
 from siflow_provider.backends.kubernetes.pod import HOSTFILE_ENV, UNBUFFERED
-from siflow_provider.backends.kubernetes.storage import HOSTFILES, RAY_DIR
+from siflow_provider.backends.kubernetes.storage import HOSTFILES
 from siflow_provider.core.environment import INJECTED_NAMES
 from siflow_provider.core.identity import LABEL_PREFIX
 from siflow_provider.core.results import RESULTS_ENV
 from siflow_provider.errors import Problem, SpecError
 from siflow_provider.spec.base import is_template
+from siflow_provider.spec.mount_paths import RAY_FOLDER
 from siflow_provider.spec.task import known_timezone
 
 __all__ = ["is_own", "without_marks"]
@@ -143,7 +144,7 @@ def _shared_storage(pod: MutableMapping[str, Any], name: str, draft: Draft, *, c
         for index, mount in enumerate(container.get("volumeMounts") or []):
             folder, _, run = str(mount.get("subPath", "")).rpartition("/")
             claim = claims.get(mount["name"])
-            if mount["mountPath"] == RAY_DIR and run in (name, first) and folder.endswith("siflow-ray") and claim:
+            if mount["mountPath"] == RAY_FOLDER and run in (name, first) and folder.endswith("siflow-ray") and claim:
                 container["volumeMounts"][index] = None
                 section = {"volume": f"pvc:{claim['claimName']}", **({"clean_up": True} if clean_up else {})}
                 draft.set("ray.shared_storage", section, "spec.rayClusterSpec")
