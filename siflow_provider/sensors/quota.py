@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -124,7 +124,13 @@ class QuotaSensor(RendersForms, SiflowSensor):
             settings, task = self._resolve(context)
         demand = Demand.of(task).model_dump(mode="json")
         self.defer(
-            trigger=QuotaTrigger(self.conn_id, demand, interval=self.poke_interval, backend=settings.backend),
+            trigger=QuotaTrigger(
+                self.conn_id,
+                demand,
+                interval=self.poke_interval,
+                backend=settings.backend,
+                deferred_at=datetime.now(UTC).isoformat(),
+            ),
             method_name="resume",
             timeout=timedelta(seconds=self.timeout),
         )

@@ -111,6 +111,7 @@ class TrainingJobSensor(SiflowSensor):
                 interval=self.poke_interval,
                 deadline=deadline.isoformat(),
                 backend=settings.backend,
+                deferred_at=datetime.now(UTC).isoformat(),
             ),
             method_name="run_found",
             timeout=_left(deadline),
@@ -134,7 +135,7 @@ class TrainingJobSensor(SiflowSensor):
             conn_id=self.conn_id,
             ref=ref,
             policy=self._policy(),
-            carried=Carried(prefix=ref.name),
+            carried=Carried(prefix=ref.name, deferred_at=datetime.now(UTC)),
             on_kill_action="detach",
         )
         self.defer(trigger=RunTrigger(**data.model_dump(mode="json")), method_name="run_ended", timeout=_left(deadline))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
@@ -10,6 +11,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 from siflow_provider.backends import make_backend
 from siflow_provider.errors import BackendUnavailable, SiflowError
 from siflow_provider.hooks.siflow import DEFAULT_CONN_ID, SiflowHook
+from siflow_provider.triggers.settle import until_settled
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -48,6 +50,7 @@ class FindRunTrigger(BaseTrigger):
         interval: seconds between two looks.
         backend: the backend that the worker asked; "" = whichever the connection names.
         deadline: when the sensor's patience ends, ISO 8601; handed back with the event.
+        deferred_at: when the worker deferred, ISO 8601; "" = not known.
     """
 
     def __init__(
@@ -59,6 +62,7 @@ class FindRunTrigger(BaseTrigger):
         interval: float = 60.0,
         deadline: str = "",
         backend: str = "",
+        deferred_at: str = "",
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.conn_id = conn_id
@@ -67,19 +71,23 @@ class FindRunTrigger(BaseTrigger):
         self.interval = interval
         self.deadline = deadline
         self.backend = backend
+        self.deferred_at = deferred_at
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return what Airflow stores: class path and arguments, JSON types only."""
-        names = ("conn_id", "name", "uid", "interval", "deadline", "backend")
+        names = ("conn_id", "name", "uid", "interval", "deadline", "backend", "deferred_at")
         return CLASSPATH, {name: getattr(self, name) for name in names}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Look at once and then every `interval` seconds."""
+        started_at = datetime.now(UTC)
         try:
             ref = await self._wait()
             event: dict[str, Any] = {"ref": ref.model_dump(mode="json"), "error": "", "deadline": self.deadline}
         except SiflowError as error:
             event = {"ref": None, "error": str(error), "deadline": self.deadline}
+        if self.task_instance is not None:  # else in line (`airflow dags test`)
+            await until_settled(datetime.fromisoformat(self.deferred_at) if self.deferred_at else None, started_at)
         yield TriggerEvent(event)  # type: ignore[no-untyped-call]
 
     async def _wait(self) -> JobRef:

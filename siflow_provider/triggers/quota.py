@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
@@ -23,6 +24,7 @@ from siflow_provider.spec.dump import to_data
 from siflow_provider.spec.load import KINDS
 from siflow_provider.spec.quantity import Resources
 from siflow_provider.spec.resolve import Flavor, ResolvedTask
+from siflow_provider.triggers.settle import until_settled
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -212,6 +214,7 @@ class QuotaTrigger(BaseTrigger):
         backend: the backend that the worker asked; "" = whichever the connection names.
         interval: seconds between two looks.
         repeat_seconds: after how long an unchanged reason is said again.
+        deferred_at: when the worker deferred, ISO 8601; "" = not known.
     """
 
     def __init__(
@@ -222,6 +225,7 @@ class QuotaTrigger(BaseTrigger):
         interval: float = 60.0,
         repeat_seconds: float = REPEAT_SECONDS,
         backend: str = "",
+        deferred_at: str = "",
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.conn_id = conn_id
@@ -229,19 +233,23 @@ class QuotaTrigger(BaseTrigger):
         self.interval = interval
         self.repeat_seconds = repeat_seconds
         self.backend = backend
+        self.deferred_at = deferred_at
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return what Airflow stores: class path and arguments, JSON types only."""
-        names = ("conn_id", "demand", "interval", "repeat_seconds", "backend")
+        names = ("conn_id", "demand", "interval", "repeat_seconds", "backend", "deferred_at")
         return CLASSPATH, {name: getattr(self, name) for name in names}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Look at once and then every `interval` seconds."""
+        started_at = datetime.now(UTC)
         try:
             room = await self._wait()
             event = {"fits": room.fits, "text": room.text, "room": room.summary(), "error": ""}
         except SiflowError as error:
             event = {"fits": False, "text": "", "room": {}, "error": str(error)}
+        if self.task_instance is not None:  # else in line (`airflow dags test`)
+            await until_settled(datetime.fromisoformat(self.deferred_at) if self.deferred_at else None, started_at)
         yield TriggerEvent(event)  # type: ignore[no-untyped-call]
 
     async def _wait(self) -> Room:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
@@ -21,6 +21,7 @@ from siflow_provider.hooks.siflow import DEFAULT_CONN_ID, SiflowHook
 from siflow_provider.triggers.drain import LogDrain, PacedBackend
 from siflow_provider.triggers.killed import STOPPED_BY, KillAction, keep_running, stop_if_killed
 from siflow_provider.triggers.reporter import TaskReporter
+from siflow_provider.triggers.settle import until_settled
 from siflow_provider.triggers.shown import SHOWN_KEY, Shown, keep_log, marker, read_shown, trigger_logs
 from siflow_provider.triggers.store import Store
 
@@ -29,13 +30,12 @@ if TYPE_CHECKING:
 
     from siflow_provider.core.protocol import Backend
 
-__all__ = ["Carried", "RunEvent", "RunTrigger", "RunTriggerData", "settling_moment"]
+__all__ = ["Carried", "RunEvent", "RunTrigger", "RunTriggerData"]
 
 CLASSPATH = "siflow_provider.triggers.run.RunTrigger"
 """Stored with each deferred task: a new place needs an alias here for as long as tasks may be deferred."""
 
 CANCEL_SECONDS = 30.0
-SETTLE_SHORTEST, SETTLE_LONGEST = timedelta(seconds=3), timedelta(seconds=30)
 
 
 class _Frozen(BaseModel):
@@ -103,19 +103,6 @@ class RunEvent(_Frozen):
     carried: Carried
 
 
-def settling_moment(deferred_at: datetime | None, started_at: datetime) -> datetime:
-    """Return before when no event may be fired.
-
-    Airflow's scheduler fails a task that is queued for its next leg while the executor has not yet reported the end of
-    the leg that deferred (source: apache/airflow#66374; Airflow 3.3.2 `airflow/jobs/scheduler_job_runner.py`,
-    process_executor_events). How long that takes can't be asked; a busy Airflow shows in how long the trigger waited.
-    """
-    if deferred_at is None:
-        return started_at
-    waited = max(timedelta(), started_at - deferred_at)
-    return deferred_at + min(max(2 * waited, SETTLE_SHORTEST), SETTLE_LONGEST)
-
-
 def is_stopped_by_airflow(outcome: Outcome) -> bool:
     """Say whether the run was stopped because its task was killed, cleared or failed, and not by somebody else."""
     failure = outcome.failure
@@ -137,13 +124,13 @@ class RunTrigger(BaseTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Follow the attempt and fire once."""
-        settled_at = settling_moment(self.data.carried.deferred_at, datetime.now(UTC))
+        started_at = datetime.now(UTC)
         try:
             event = RunEvent(outcome=await self._follow_patiently(), carried=self.data.carried)
         except SiflowError as error:
             event = RunEvent(error=self.data.veil.over(str(error)), carried=self.data.carried)
         if self.task_instance is not None:  # else in line (`airflow dags test`), with no scheduler that could mix up
-            await asyncio.sleep(max(0.0, (settled_at - datetime.now(UTC)).total_seconds()))
+            await until_settled(self.data.carried.deferred_at, started_at)
             if event.outcome is not None and is_stopped_by_airflow(event.outcome):
                 # this task instance is not waited for any more: Airflow is about to cancel this trigger, and an event
                 # now could wake the next try instead

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from datetime import UTC, datetime
 from importlib import import_module
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -90,7 +93,20 @@ async def test_looking_for_a_run_is_patient_and_complains_once() -> None:
     assert log.said == ["no answer from the backend, trying again: the API server does not answer."]
 
 
-@pytest.mark.parametrize("trigger", [QuotaTrigger(), FindRunTrigger()])
+@pytest.mark.looptime
+@pytest.mark.parametrize("kind", [QuotaTrigger, FindRunTrigger])
+async def test_an_event_waits_until_the_scheduler_can_tell_the_legs_apart(kind: Any) -> None:
+    Scripted.reset(report())
+    Scripted.found = staticmethod(lambda: [Status(ref=REF, phase=Phase.QUEUED)])
+    own = {"name": REF.name} if kind is FindRunTrigger else {"demand": quota_trigger()[0].demand}
+    trigger = kind(**own, deferred_at=datetime.now(UTC).isoformat())
+    trigger.task_instance = SimpleNamespace(task_id="wait")
+    before = asyncio.get_running_loop().time()
+    assert not (await anext(trigger.run())).payload["error"]
+    assert asyncio.get_running_loop().time() - before > 2
+
+
+@pytest.mark.parametrize("trigger", [QuotaTrigger(deferred_at="2026-01-01T00:00:00+00:00"), FindRunTrigger()])
 def test_a_trigger_comes_back_from_the_database_as_it_was(trigger: Any) -> None:
     path, kwargs = trigger.serialize()
     module, _, name = path.rpartition(".")

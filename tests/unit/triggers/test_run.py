@@ -26,7 +26,8 @@ from siflow_provider.spec import PyTorchJob
 from siflow_provider.spec.resolve import resolve
 from siflow_provider.triggers import killed
 from siflow_provider.triggers.killed import killed_by
-from siflow_provider.triggers.run import Carried, RunEvent, RunTrigger, RunTriggerData, settling_moment
+from siflow_provider.triggers.run import Carried, RunEvent, RunTrigger, RunTriggerData
+from siflow_provider.triggers.settle import settling_moment
 
 INSTANCE = SimpleNamespace(dag_id="d", task_id="t", run_id="r", map_index=-1, try_number=1)
 
