@@ -102,6 +102,9 @@ def _referred(name: str, part: Part, origin: Part, env: Environment, beside: Bes
             return None
         data = content(beside.get(("ConfigMap", owner)), "data")
         if key in data:
+            reference.skip("optional")
+            reference.finish()
+            origin.finish()
             return as_text(data[key])
         env.miss(name, part, f"ConfigMap {owner!r} does not stand in this file; write its value of {key!r} into `env`")
         return None

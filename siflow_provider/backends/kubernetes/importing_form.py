@@ -19,6 +19,7 @@ from siflow_provider.spec.base import is_template
 from siflow_provider.spec.document import MISFITS
 from siflow_provider.spec.load import check
 from siflow_provider.spec.resolve import resolve
+from siflow_provider.spec.templates import unreadable_templates
 
 __all__ = ["Draft", "name_prefix"]
 
@@ -99,8 +100,7 @@ class Draft:
         if "image" not in self._form:
             self._no_image("spec", "no container names an image")
         form = {"kind": self.kind, **self._form}
-        if not self.own:
-            form = dict(self._escaped(form, ""))
+        form = dict(self._escaped(form, ""))
         while (wrong := next(_wrongs(form), None)) is not None:
             if wrong.path == "image" and form["image"] != _IMAGE:
                 self._no_image(self._origin("image"), wrong.message)
@@ -122,14 +122,15 @@ class Draft:
         return self._origins.get(path, path or "spec")
 
     def _escaped(self, value: Any, path: str) -> Any:
-        """Return the value with every brace of the manifest kept from Airflow's templates."""
+        """Return the value with the manifest's braces kept from Airflow; of ours, those that can be no template."""
         if isinstance(value, dict):
             return {key: self._escaped(item, f"{path}.{key}".lstrip(".")) for key, item in value.items()}
         if isinstance(value, list):
             return [self._escaped(item, f"{path}[{index}]") for index, item in enumerate(value)]
         if not isinstance(value, str):
             return value
-        if "{% raw %}" in (text := kept(value)):
+        text = value if self.own and next(unreadable_templates({path: value}), None) is None else kept(value)
+        if str(text) != str(value) or "{% raw %}" in text:
             self.notes.say(
                 self._origin(path), "holds braces that Airflow would read as a template; {% raw %} keeps them"
             )

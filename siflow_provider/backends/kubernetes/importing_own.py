@@ -1,6 +1,8 @@
 """A manifest that `render` made, without what rendering added: what is left reads as anybody's.
 
-The inverse of this package's rendering, so it changes with it; a test holds render -> import -> render together.
+The inverse of this package's rendering, so it changes with it; a test holds render -> import -> render together. What
+rendering adds by itself (a submitter, its own volumes and variables) is taken away unread, also where a hand or a patch
+has changed it.
 """
 
 from __future__ import annotations
@@ -87,8 +89,10 @@ def _stripped(job: Mapping[str, Any], draft: Draft, beside: Beside) -> dict[str,
 
 
 def _pods(spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    for role in (spec.get("pytorchReplicaSpecs") or {}).values():
-        yield role["template"]
+    roles = spec.get("pytorchReplicaSpecs") or {}
+    for role in ("Master", "Worker"):
+        if role in roles:
+            yield roles[role]["template"]
     cluster = spec.get("rayClusterSpec") or {}
     for group in [cluster.get("headGroupSpec"), *(cluster.get("workerGroupSpecs") or [])]:
         if group:

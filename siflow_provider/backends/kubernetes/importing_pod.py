@@ -143,6 +143,9 @@ def _ports(main: Part, fields: Fields) -> None:
     for part in main.parts("ports"):
         if part.number("containerPort") not in _OF_CONTROLLERS | known:
             part.notes.say(part.path, "the form opens a port for `monitoring` only; others answer without being named")
+            continue
+        part.skip("name", "protocol")
+        part.finish()
 
 
 def _options(spec: Part, fields: Fields) -> None:
@@ -155,7 +158,10 @@ def _options(spec: Part, fields: Fields) -> None:
     account = spec.text("serviceAccountName")
     old = spec.text("serviceAccount")
     put("service_account", account or old, "serviceAccountName" if account else "serviceAccount")
-    secrets = [part.text("name") for part in spec.parts("imagePullSecrets")]
+    secrets = []
+    for part in spec.parts("imagePullSecrets"):
+        secrets.append(part.text("name"))
+        part.finish()
     put("image_pull_secrets", [name for name in secrets if name], "imagePullSecrets")
     put("node_selector", spec.texts("nodeSelector"), "nodeSelector")
     put("tolerations", [item for item in spec.items("tolerations") if isinstance(item, Mapping)], "tolerations")
@@ -168,20 +174,12 @@ def _options(spec: Part, fields: Fields) -> None:
 def _node_rule(affinity: Any) -> dict[str, list[str]] | None:
     """Return the affinity as the form's node rule, when it is one: names of nodes, in or not in a list."""
     match affinity:
-        case {
-            "nodeAffinity": {
-                "requiredDuringSchedulingIgnoredDuringExecution": {
-                    "nodeSelectorTerms": [{"matchExpressions": [*expressions], **rest}]
-                },
-                **other,
-            },
-            **more,
-        } if not (rest or other or more):
-            pass
+        case {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}:
+            expressions = term.get("matchExpressions") if isinstance(term, Mapping) else None
         case _:
             return None
     rule: dict[str, list[str]] = {}
-    for expression in expressions:
+    for expression in expressions if isinstance(expressions, list) else []:
         match expression:
             case {"key": key, "operator": "In" | "NotIn" as operator, "values": [*values]} if key == HOSTNAME:
                 name = "only" if operator == "In" else "exclude"
@@ -190,4 +188,11 @@ def _node_rule(affinity: Any) -> dict[str, list[str]] | None:
                 rule[name] = [as_text(value) for value in values]
             case _:
                 return None
-    return rule
+    return rule if affinity == _affinity(expressions) else None
+
+
+def _affinity(expressions: Any) -> dict[str, Any]:
+    """Return the affinity that rendering writes for a node rule, so that one with anything else in it is none."""
+    plain = [{key: item.get(key) for key in ("key", "operator", "values")} for item in expressions or []]
+    terms = {"nodeSelectorTerms": [{"matchExpressions": plain}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}

@@ -65,6 +65,8 @@ def _volume(part: Part) -> _Volume:
         volume.in_memory = inner.take("medium") == "Memory"
         limit = inner.take("sizeLimit")
         volume.size = None if limit is None else as_text(limit)
+        if volume.in_memory:
+            inner.finish()
     part.finish()
     return volume
 

@@ -5,6 +5,7 @@ source: Kubernetes v1.36 third_party/forked/golang/expansion/expand.go
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
@@ -71,6 +72,8 @@ def kept(text: str) -> str:
     """
     if isinstance(text, Placeholder) or not is_template(text):
         return text
+    if "endraw" in text:
+        return Placeholder(f"{{{{ {json.dumps(text, ensure_ascii=False)} }}}}")
     return Placeholder(f"{{% raw %}}{text}{{% endraw %}}")
 
 

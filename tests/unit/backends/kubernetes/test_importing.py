@@ -7,6 +7,7 @@ import contextlib
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from siflow_provider.backends.kubernetes.importing import Imported, import_manifest
+from siflow_provider.backends.kubernetes.importing_words import kept
 from siflow_provider.backends.kubernetes.rendering import render, unsupported
 from siflow_provider.errors import SiflowError, UsageError
 from siflow_provider.spec.dump import dump, to_data
@@ -165,6 +167,49 @@ def test_braces_of_the_manifest_are_kept_from_airflows_templates() -> None:
     assert jinja2.Template(form["command"]).render() == "docker ps --format '{{.Names}}'\n"
     assert jinja2.Template(form["env"]["T"]).render() == "{% x"
     assert any("raw" in message for message in notes_of(manifest).values())
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(st.sampled_from("{}%#-+ \n\\\"'é😀a")) | st.just("{% raw %}a{% endraw %} {{ b }}"))
+def test_kept_text_is_rendered_to_itself(text: str) -> None:
+    assert jinja2.Environment(keep_trailing_newline=True).from_string(kept(text)).render() == text
+
+
+def test_a_command_of_ours_that_is_no_template_is_kept_too() -> None:
+    script = 'a=(1 2)\necho "${#a[@]}"'
+    text = "{% raw %}" + script + "{% endraw %}"
+    form = load({**to_data(load(NO_CATALOG[0], templates=True)), "env": {}, "command": script}, rendered=True)
+    documents = render(resolve(form, user="user"), CONTEXT).documents
+    assert form_of(*documents)["command"] == text
+
+
+@pytest.mark.parametrize(
+    "documents", [[PYTORCH], ELASTIC, RAY, [RAY_SCALED]], ids=["whole", "elastic", "ray", "scaled"]
+)
+def test_no_field_of_a_manifest_is_lost_in_silence(documents: list[Any]) -> None:
+    silent = []
+    for path in _mappings(documents[0]):
+        changed = json.loads(json.dumps(documents))
+        node = changed[0]
+        for part in path:
+            node = node[part]
+        if "volumeMounts" in path and node["name"] in ("settings", "code"):
+            continue  # their volumes are told, and with them all that mounts them
+        node["unheardOf"] = "x"
+        job = imported(*changed)
+        place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in (*path, "unheardOf"))[1:]
+        told = any(place == note.path or place.startswith((f"{note.path}.", f"{note.path}[")) for note in job.notes)
+        if not told and "unheardOf" not in dump(job.task, reveal=True):
+            silent.append(place)
+    assert silent == []
+
+
+def _mappings(node: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    if isinstance(node, dict):
+        yield path
+    items = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    for key, item in items:
+        yield from _mappings(item, (*path, key))
 
 
 def test_an_elastic_job_without_master_says_each_thing_it_loses() -> None:
