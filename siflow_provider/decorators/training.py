@@ -22,6 +22,7 @@ from airflow.sdk.definitions._internal.contextmanager import DagContext
 from airflow.sdk.definitions._internal.types import SET_DURING_EXECUTION
 
 from siflow_provider.operators.form import hide_defaults
+from siflow_provider.operators.keywords import refuse_unknown
 from siflow_provider.operators.partial import hide_arguments
 from siflow_provider.operators.pytorch import PyTorchJobOperator
 from siflow_provider.operators.ray import RayJobOperator
@@ -75,6 +76,7 @@ class _HidingDecorator(_TaskDecorator[Any, Any, Any]):
         return cast("_HidingDecorator", super().override(**hide_arguments(kwargs)))
 
     def _expand(self, expand_input: Any, *, strict: bool) -> Any:
+        refuse_unknown(self.operator_class, self.kwargs, task_id=self.kwargs["task_id"])
         hide_defaults(self.kwargs.get("dag") or DagContext.get_current())
         return super()._expand(expand_input, strict=strict)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 from zoneinfo import available_timezones
@@ -21,7 +21,7 @@ from siflow_provider.hooks.siflow import SiflowHook, find_catalog
 from siflow_provider.operators.form import form_fields, hide, merge, spec_path, unfold, unrendered
 from siflow_provider.operators.templates import jinja_of
 from siflow_provider.spec.base import is_unknown
-from siflow_provider.spec.document import Document, read_document
+from siflow_provider.spec.document import Document, as_mapping, read_document
 from siflow_provider.spec.dump import to_fields
 from siflow_provider.spec.load import check
 from siflow_provider.spec.resolve import resolve
@@ -30,7 +30,7 @@ from siflow_provider.triggers.reporter import TaskReporter
 from siflow_provider.triggers.store import Store, identity_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from airflow.sdk import BaseOperator, Context
 
@@ -79,22 +79,42 @@ class Order:
         return self.task.task.name_prefix or default_prefix(identity.dag_id, identity.task_id)
 
 
-def check_at_parse(operator: SiflowTaskOperator) -> None:
+def check_at_parse(operator: SiflowTaskOperator, unknown: Iterable[Problem] = ()) -> None:
     """Check all of the operator's form that is known while the DAG file is read.
+
+    Args:
+        operator: as its `__init__` made it.
+        unknown: what was wrong with the names of its arguments.
 
     Raises:
         SpecError: with every problem at once; Airflow shows it as the file's import error.
     """
-    problems = list(_wrong_options(operator))
+    problems = [*unknown, *_wrong_options(operator)]
     if not is_unknown(operator.spec):  # else it is not known yet what the form is made of
-        document = _spec_document(operator)
-        form = _parsed_form(operator, document)
-        catalog = find_catalog(_own_catalog(operator), lambda: None)  # one that a connection holds is not known yet
-        kind = operator.model.__name__
-        jinja = jinja_of(operator.get_dag())
-        problems += check(form, catalog=catalog, templates=True, kind=kind, line_source=document, jinja=jinja).errors
+        problems += _wrong_form(operator)
     if problems:
         raise SpecError(problems, source=f"task {operator.task_id!r}")
+
+
+def _wrong_form(operator: SiflowTaskOperator) -> Iterator[Problem]:
+    try:
+        document = _spec_document(operator)
+    except SpecError as error:
+        yield from _under("spec", error)
+        return
+    form, catalog = _parsed_form(operator, document), None
+    try:
+        catalog = find_catalog(_own_catalog(operator), lambda: None)  # one that a connection holds is not known yet
+    except SpecError as error:
+        yield from _under("catalog", error)
+    kind, jinja = operator.model.__name__, jinja_of(operator.get_dag())
+    yield from check(form, catalog=catalog, templates=True, kind=kind, line_source=document, jinja=jinja).errors
+
+
+def _under(keyword: str, error: SpecError) -> Iterator[Problem]:
+    for problem in error.problems:
+        inside = f"{problem.path}: " if problem.path else ""
+        yield replace(problem, path=keyword, message=f"{inside}{problem.message}")
 
 
 def form_at_parse(operator: SiflowTaskOperator) -> dict[str, Any]:
@@ -195,7 +215,7 @@ def _spec_document(operator: SiflowTaskOperator) -> Document | None:
         return read_document(dag_path(operator, spec))
     if isinstance(spec, BaseModel):
         return Document(to_fields(spec))
-    return Document(spec)
+    return Document(as_mapping(spec, what="spec"))
 
 
 def _own_catalog(operator: SiflowTaskOperator) -> Path | None:

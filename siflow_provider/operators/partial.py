@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.definitions.mappedoperator import MappedOperator, OperatorPartial
 
 from siflow_provider.operators.form import hide
+from siflow_provider.operators.keywords import refuse_unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from airflow.sdk import XComArg
 
 __all__ = ["HidingPartial", "hide_arguments"]
@@ -35,11 +34,18 @@ class HidingPartial(OperatorPartial):
 
     def expand(self, **mapped_kwargs: Any) -> MappedOperator:
         """Map over lists, mappings or another task's output, one task instance a value."""
+        self._refuse_unknown(mapped_kwargs)
         return super().expand(**hide_arguments(mapped_kwargs))
 
     def expand_kwargs(
         self, kwargs: Sequence[XComArg | Mapping[str, Any]] | XComArg, *, strict: bool = True
     ) -> MappedOperator:
         """Map over whole sets of keyword arguments."""
+        if isinstance(kwargs, Sequence):
+            self._refuse_unknown(dict.fromkeys(name for each in kwargs if isinstance(each, Mapping) for name in each))
         values: Any = [hide(each) for each in kwargs] if isinstance(kwargs, Sequence) else kwargs
         return super().expand_kwargs(values, strict=strict)
+
+    def _refuse_unknown(self, names: Iterable[str]) -> None:
+        self._expand_called = True  # or Airflow warns of a task that was never mapped, beside the error
+        refuse_unknown(self.operator_class, names, task_id=self.kwargs["task_id"])

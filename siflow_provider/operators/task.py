@@ -19,6 +19,7 @@ from siflow_provider.links import LINKS
 from siflow_provider.operators.arguments import KillAction, Logs, QuotaPolicy
 from siflow_provider.operators.bridge import Interrupt, run_blocking
 from siflow_provider.operators.form import form_fields, hide, hide_defaults
+from siflow_provider.operators.keywords import refuse, refuse_unknown, unknown_keywords, without
 from siflow_provider.operators.leg import advance, launch_and_look, run_to_end, stop_quietly
 from siflow_provider.operators.order import check_at_parse, order_of
 from siflow_provider.operators.outcome import airflow_errors, finish
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
     from airflow.sdk import Context
 
+    from siflow_provider.errors import Problem
     from siflow_provider.operators.order import Order
 
 __all__ = ["OPTIONS", "SiflowTaskOperator"]
@@ -103,6 +105,7 @@ class SiflowTaskOperator(RendersForms):
     kubernetes: Any
 
     _given: frozenset[str]
+    _unknown: tuple[Problem, ...] = ()
     _order: Order | None = None
     _interrupt: Interrupt | None = None
 
@@ -112,9 +115,15 @@ class SiflowTaskOperator(RendersForms):
         object.__setattr__(made, "_given", frozenset(kwargs))
         return made
 
+    def __init__(self, **kwargs: Any) -> None:
+        unknown = unknown_keywords(type(self), kwargs)
+        super().__init__(**without(kwargs, unknown))
+        self._unknown = unknown
+
     @classmethod
     def partial(cls, **kwargs: Any) -> HidingPartial:
         """Fix arguments of a mapped task; hidden values in them stay out of the serialized DAG."""
+        refuse_unknown(cls, kwargs, task_id=kwargs.get("task_id"))
         made = super().partial(**hide_arguments(kwargs))
         hide_defaults(made.kwargs["dag"])
         return HidingPartial.of(made)
@@ -130,8 +139,9 @@ class SiflowTaskOperator(RendersForms):
         )
         hide_defaults(self.get_dag())
         if getattr(self, "_BaseOperator__from_mapped", False):
+            refuse(self._unknown, task_id=self.task_id)
             return  # made anew in the worker, which checks the rendered form
-        check_at_parse(self)
+        check_at_parse(self, self._unknown)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Validate, refuse or submit, publish, look once; then defer, or follow the run to its end."""

@@ -14,6 +14,7 @@ from airflow.providers.common.compat.sdk import (
 from airflow.sdk import BaseSensorOperator, PokeReturnValue
 
 from siflow_provider.errors import BackendUnavailable, SiflowError
+from siflow_provider.operators.keywords import unknown_keywords, without
 
 try:
     from airflow.sdk.exceptions import AirflowSensorTimeout, TaskDeferralError
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from airflow.sdk import Context
+
+    from siflow_provider.errors import Problem
 
 __all__ = ["Refused", "SiflowSensor", "Unanswered", "refusing"]
 
@@ -60,9 +63,12 @@ class SiflowSensor(BaseSensorOperator):
     """
 
     deferrable: bool
+    _unknown: tuple[Problem, ...] = ()
 
     def __init__(self, *, deferrable: bool | None = None, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+        unknown = unknown_keywords(type(self), kwargs)
+        super().__init__(**without(kwargs, unknown))
+        self._unknown = unknown
         self.deferrable = self.mode != "reschedule" if deferrable is None else deferrable
 
     def execute(self, context: Context) -> Any:

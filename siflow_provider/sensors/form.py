@@ -22,9 +22,12 @@ from siflow_provider.spec.resolve import resolve
 from siflow_provider.spec.task import PyTorchJob, RayJob
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from airflow.sdk import Context
 
     from siflow_provider.backends.settings import Settings
+    from siflow_provider.errors import Problem
     from siflow_provider.sensors.quota import QuotaSensor
     from siflow_provider.spec.document import Document
     from siflow_provider.spec.resolve import ResolvedTask
@@ -35,22 +38,32 @@ TaskSource: TypeAlias = str | Path | Mapping[str, Any] | PyTorchJob | RayJob | S
 """A task file (a relative path starts at the folder of the DAG file), YAML text, a form, or an operator."""
 
 
-def check_at_parse(sensor: QuotaSensor) -> None:
+def check_at_parse(sensor: QuotaSensor, unknown: Iterable[Problem] = ()) -> None:
     """Check all of the form that is known while the DAG file is read; an operator has checked its own.
+
+    Args:
+        sensor: as its `__init__` made it.
+        unknown: what was wrong with the names of its arguments.
 
     Raises:
         SpecError: with every problem at once; Airflow shows it as the file's import error.
     """
-    task = sensor.task
-    if isinstance(task, SiflowTaskOperator) or is_unknown(task):
-        return
-    document = _document(sensor)
-    form = unfold(document.data if document is not None else task)
-    catalog = find_catalog(sensor.catalog_source(), lambda: None)
-    jinja = jinja_of(sensor.get_dag())
-    errors = check(form, catalog=catalog, templates=True, line_source=document, jinja=jinja).errors
+    errors = [*unknown]
+    if not isinstance(sensor.task, SiflowTaskOperator) and not is_unknown(sensor.task):
+        try:
+            errors += _wrong_form(sensor)
+        except SpecError as error:
+            errors += error.problems
     if errors:
         raise SpecError(errors, source=f"the task of {sensor.task_id!r}")
+
+
+def _wrong_form(sensor: QuotaSensor) -> Iterable[Problem]:
+    document = _document(sensor)
+    form = unfold(document.data if document is not None else sensor.task)
+    catalog = find_catalog(sensor.catalog_source(), lambda: None)
+    jinja = jinja_of(sensor.get_dag())
+    return check(form, catalog=catalog, templates=True, line_source=document, jinja=jinja).errors
 
 
 def resolved_task(sensor: QuotaSensor, context: Context, settings: Settings) -> ResolvedTask:

@@ -15,6 +15,7 @@ from siflow_provider.errors import NeverAdmissibleError, UnsupportedError, Usage
 from siflow_provider.hooks.siflow import DEFAULT_CONN_ID, SiflowHook
 from siflow_provider.operators.bridge import run_blocking
 from siflow_provider.operators.form import hide, hide_defaults
+from siflow_provider.operators.keywords import refuse, refuse_unknown
 from siflow_provider.operators.order import dag_path
 from siflow_provider.operators.partial import HidingPartial, hide_arguments
 from siflow_provider.operators.rendering import RendersForms
@@ -83,12 +84,15 @@ class QuotaSensor(RendersForms, SiflowSensor):
         operator = task if isinstance(task, SiflowTaskOperator) else None
         self.conn_id = conn_id or (operator.conn_id if operator is not None else DEFAULT_CONN_ID)
         self.catalog = catalog
-        if not getattr(self, "_BaseOperator__from_mapped", False):
-            check_at_parse(self)
+        if getattr(self, "_BaseOperator__from_mapped", False):
+            refuse(self._unknown, task_id=self.task_id)
+        else:
+            check_at_parse(self, self._unknown)
 
     @classmethod
     def partial(cls, **kwargs: Any) -> HidingPartial:
         """Fix arguments of a mapped sensor; hidden values in them stay out of the serialized DAG."""
+        refuse_unknown(cls, kwargs, task_id=kwargs.get("task_id"))
         made = super().partial(**hide_arguments(kwargs))
         hide_defaults(made.kwargs["dag"])
         return HidingPartial.of(made)

@@ -1,0 +1,73 @@
+"""Keywords that an operator does not have: told by name with the nearest right one, never with their values.
+
+Airflow's own refusal prints what was passed, into the import error and so into its database: also the hidden value
+behind a misspelt `env`. It also ends the check of everything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from inspect import Parameter, signature
+from typing import TYPE_CHECKING, Any
+
+from siflow_provider.errors import Problem, SpecError
+from siflow_provider.spec.unknown_keys import explain
+from siflow_provider.spec.wording import suggest
+
+if TYPE_CHECKING:
+    from airflow.sdk import BaseOperator
+
+__all__ = ["refuse", "refuse_unknown", "unknown_keywords", "without"]
+
+_AIRFLOWS_OWN = {"_airflow_from_mapped", "_airflow_mapped_validation_only", "on_failure_fail_dagrun"}
+"""What Airflow itself passes beside the parameters of `__init__`."""
+
+
+def unknown_keywords(operator: type[BaseOperator], names: Iterable[str]) -> tuple[Problem, ...]:
+    """Return a problem for each name that is no keyword of the operator class.
+
+    Example:
+        >>> [str(problem) for problem in unknown_keywords(PyTorchJobOperator, {"comand": "x"})]
+        ["comand: unknown keyword; did you mean 'command'?"]
+    """
+    known = _keywords(operator)
+    return tuple(
+        Problem(name, _explained(name, operator, known))
+        for name in names
+        if name not in known and name not in _AIRFLOWS_OWN
+    )
+
+
+def without(arguments: Mapping[str, Any], unknown: Iterable[Problem]) -> dict[str, Any]:
+    """Return the keyword arguments without the unknown ones."""
+    names = {problem.path for problem in unknown}
+    return {name: value for name, value in arguments.items() if name not in names}
+
+
+def refuse(problems: Sequence[Problem], *, task_id: object) -> None:
+    """Raise SpecError where there are problems."""
+    if problems:
+        raise SpecError(problems, source=f"task {task_id!r}")
+
+
+def refuse_unknown(operator: type[BaseOperator], names: Iterable[str], *, task_id: object) -> None:
+    """Raise SpecError where a name is no keyword of the class; for tasks that are made without its `__init__`."""
+    refuse(unknown_keywords(operator, names), task_id=task_id)
+
+
+@lru_cache
+def _keywords(operator: type[BaseOperator]) -> dict[str, None]:
+    """Return all keywords, those of the class itself before those of its bases."""
+    named = (Parameter.KEYWORD_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+    inits = [vars(base)["__init__"] for base in operator.__mro__ if "__init__" in vars(base)]
+    parameters = [one for init in inits for one in signature(init).parameters.values()]
+    return {one.name: None for one in parameters if one.kind in named and one.name != "self"}
+
+
+def _explained(name: str, operator: type[BaseOperator], known: Iterable[str]) -> str:
+    model = getattr(operator, "model", None)
+    if model is not None and name == "kind":
+        return f"is no keyword: the operator's class says it, here {model.__name__}; leave it out"
+    said = explain(name, (), (), model) if model is not None else None
+    return said or f"unknown keyword; {suggest(name, known, what='keywords')}"
