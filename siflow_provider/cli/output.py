@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any
+from typing import Any, TextIO
 
 from siflow_provider.core.status import Status
 from siflow_provider.errors import Problem
 
-__all__ = ["print_error", "print_json", "print_table", "problem_data", "status_data"]
+__all__ = ["print_error", "print_json", "print_table", "problem_data", "silence", "status_data"]
 
 
 def print_error(message: str) -> None:
@@ -39,6 +40,13 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
         return
     for line in (columns, *rows):
         sys.stdout.write("\t".join(map(str, line)) + "\n")
+
+
+def silence(stream: TextIO) -> None:
+    """Lead a stream that nobody reads any more to nowhere, so that neither we nor the interpreter fail on it again."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
 
 
 def problem_data(problem: Problem) -> dict[str, Any]:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import sys
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 from zoneinfo import ZoneInfo
 
+from siflow_provider.cli.output import silence
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from siflow_provider.core.outcome import AlertRule
     from siflow_provider.core.status import LogCursor, LogLine, Status
     from siflow_provider.core.veil import Veil
@@ -21,21 +25,33 @@ class TerminalReporter:
     Args:
         veil: over the task's hidden values.
         timezone: IANA name, for the times of notes.
+
+    Attributes:
+        on_closed: called with the reason when a stream can't be written any more (`run FILE | head`).
     """
 
     def __init__(self, veil: Veil, *, timezone: str = "UTC") -> None:
         self._veil = veil
         self._zone = ZoneInfo(timezone)
+        self.on_closed: Callable[[str], None] | None = None
 
     def line(self, line: LogLine) -> None:
         """Write one line of a replica, its name before it."""
-        sys.stdout.write(f"[{line.replica}] {self._veil.over(line.text)}\n")
-        sys.stdout.flush()
+        self._write(sys.stdout, f"[{line.replica}] {self._veil.over(line.text)}\n")
 
     def note(self, text: str, *, warning: bool = False) -> None:
         """Write what happens to the run itself."""
         moment = datetime.now(UTC).astimezone(self._zone).strftime("%H:%M:%S")
-        sys.stderr.write(f"{moment} {'warning: ' if warning else ''}{self._veil.over(text)}\n")
+        self._write(sys.stderr, f"{moment} {'warning: ' if warning else ''}{self._veil.over(text)}\n")
+
+    def _write(self, stream: TextIO, text: str) -> None:
+        try:
+            stream.write(text)
+            stream.flush()
+        except OSError as error:
+            silence(stream)
+            if self.on_closed is not None:
+                self.on_closed(error.strerror or str(error))
 
     async def checkpoint(self, cursor: LogCursor) -> None:
         """Keep nothing: a command that ends is not taken up by another."""

@@ -133,7 +133,7 @@ async def _apply_quota(
     await _alert_never(backend, task, context, proof, reporter)
     raise NeverAdmissibleError(
         f"this task can never be admitted: {proof}.",
-        hint='Ask for less, or for another instance; quota="warn" submits it all the same.',
+        hint='Ask for less, or for another instance; quota="warn" (`--quota warn` of `run`) submits it all the same.',
     )
 
 

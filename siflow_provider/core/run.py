@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from siflow_provider.core.attempts import first_attempt, next_attempt
+from siflow_provider.core.attempts import first_attempt, next_attempt, rest
 from siflow_provider.core.follow import follow, utc_now
 from siflow_provider.core.outcome import Outcome, OutcomeKind, Totals
+from siflow_provider.core.status import Failure, FailureClass, Phase
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
     from datetime import datetime
 
     from siflow_provider.core.launch import QuotaPolicy
@@ -48,6 +50,7 @@ async def run(
     *,
     quota: QuotaPolicy = "require",
     on_ref: Callable[[JobRef], None] | None = None,
+    stop_asked: asyncio.Future[str] | None = None,
     clock: Callable[[], datetime] = utc_now,
 ) -> RunEnd:
     """Run a task to its end.
@@ -60,6 +63,8 @@ async def run(
         reporter: who is told.
         quota: what a proof that the task can never be admitted does.
         on_ref: called with each new attempt before it is followed, to publish where it is.
+        stop_asked: done, with who asked, as soon as the run shall end: it ends a back-off, and no retry follows. Who
+            sets it also stops the attempt that `on_ref` told of.
         clock: gives the moment now.
 
     Raises:
@@ -74,6 +79,33 @@ async def run(
         outcome = await follow(backend, step.ref, step.policy, reporter, cursor=step.cursor, clock=clock)
         if outcome.kind not in {OutcomeKind.RETRY, OutcomeKind.MOVE}:
             return RunEnd(outcome, step.ledger.totals)
+        if outcome.kind is OutcomeKind.RETRY:
+            by = await _rested(rest(step.ledger.applied(policy), reporter, outcome), stop_asked)
+            if by is not None:
+                return RunEnd(_stopped_between(outcome, by), step.ledger.totals)
         step = await next_attempt(
-            backend, task, context, policy, reporter, outcome=outcome, ledger=step.ledger, quota=quota
+            backend, task, context, policy, reporter, outcome=outcome, ledger=step.ledger, quota=quota, rested=True
         )
+
+
+async def _rested(resting: Coroutine[Any, Any, None], stop_asked: asyncio.Future[str] | None) -> str | None:
+    """Wait out the back-off and return None, or who asked for a stop as soon as somebody does."""
+    rested = asyncio.ensure_future(resting)
+    awaited: set[asyncio.Future[Any]] = {rested} if stop_asked is None else {rested, stop_asked}
+    try:
+        await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
+        if stop_asked is not None and stop_asked.done():
+            return stop_asked.result()
+        await rested
+        return None
+    finally:
+        rested.cancel()
+
+
+def _stopped_between(outcome: Outcome, by: str) -> Outcome:
+    """Return the end of a run that was stopped after a failed attempt and before the next one."""
+    before = f"attempt {outcome.ref.attempt} had failed"
+    why = "" if outcome.failure is None else f": {outcome.failure.category}: {outcome.failure.summary}"
+    summary = f"the run was stopped by {by} before another attempt; {before}{why}"
+    failure = Failure(category=FailureClass.STOPPED_BY_USER, summary=summary)
+    return outcome.model_copy(update={"kind": OutcomeKind.STOPPED, "phase": Phase.STOPPED, "failure": failure})

@@ -50,15 +50,22 @@ class Command:
         return {**kept, **own, "PYTHONPATH": root, "COLUMNS": "200"}
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
-        """Start the command and return at once."""
+        """Start the command and return at once; what `nohup` or a background shell ignores, it does not."""
         return subprocess.Popen(
-            [sys.executable, "-m", "siflow_provider.cli.main", *arguments],
+            ["env", "--default-signal=HUP,INT", sys.executable, "-m", "siflow_provider.cli.main", *arguments],
             cwd=self.folder,
             env=self.environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
+
+    def start_ready(self, *arguments: str) -> subprocess.Popen[str]:
+        """Start `run` of a form whose command prints `ready`, and return when it has."""
+        process = self.start("run", *arguments)
+        assert process.stdout is not None
+        assert "ready" in process.stdout.readline()
+        return process
 
     def __call__(self, *arguments: str, timeout: float = 60) -> Done:
         """Run the command to its end."""

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
+
+import pytest
 
 from tests.unit.cli.conftest import Command
 
@@ -41,15 +44,66 @@ def test_an_unrendered_template_is_refused_by_name(command: Command) -> None:
 
 
 def test_ctrl_c_stops_the_run_and_exits_3(command: Command) -> None:
-    process = command.start("run", command.form("echo ready; exec sleep 600"))
-    assert process.stdout is not None
-    assert "ready" in process.stdout.readline()
+    process = command.start_ready(command.form("echo ready; exec sleep 600"))
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 3, err
     listed = command("ps", "--all", "--json")
     assert [run["phase"] for run in listed.data] == ["stopped"]
     assert listed.data[0]["stopped_by"] == "Ctrl-C"
+
+
+@pytest.mark.parametrize(("number", "by"), [(signal.SIGTERM, "SIGTERM"), (signal.SIGHUP, "SIGHUP")])
+def test_a_signal_stops_the_run_and_is_told_by_its_name(command: Command, number: signal.Signals, by: str) -> None:
+    process = command.start_ready(command.form("echo ready; exec sleep 600"))
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 3, err
+    assert f"the run was stopped by {by}" in err
+    assert [run["phase"] for run in command("ps", "--all", "--json").data] == ["stopped"]
+
+
+def test_ctrl_c_during_the_back_off_before_a_retry_ends_the_run_there(command: Command) -> None:
+    form = command.form("echo ready; exit 3", extra="fault_tolerance: {max_retries: 3, retry_on: [code]}\n")
+    process = command.start_ready(form)
+    _read_until(process, "attempt 2 of 4 in")
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 3, err
+    assert "stopped by Ctrl-C before another attempt; attempt 1 had failed: code" in err
+    assert [run["attempt"] for run in command("ps", "--all", "--json").data] == [1]
+
+
+def test_a_second_ctrl_c_ends_the_command_without_waiting_for_the_run(command: Command) -> None:
+    process = command.start_ready(command.form("trap '' TERM; echo ready; while :; do sleep 1; done"))
+    process.send_signal(signal.SIGINT)
+    _read_until(process, "stopping the run")
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 3, err
+    (run,) = command("ps", "--all", "--json").data
+    assert f"{run['name']} may still run" in err
+    assert command("stop", run["name"]).code == 0
+
+
+def test_a_run_whose_output_nobody_reads_any_more_is_stopped_and_that_is_said(command: Command) -> None:
+    process = command.start_ready(command.form("while :; do echo ready; sleep 0.1; done"))
+    assert process.stdout is not None
+    process.stdout.close()
+    process.stdout = None
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 3, err
+    assert "the output can't be written (Broken pipe): stopping the run" in err
+    assert "Traceback" not in err
+    assert [run["phase"] for run in command("ps", "--all", "--json").data] == ["stopped"]
+
+
+def _read_until(process: subprocess.Popen[str], text: str) -> None:
+    assert process.stderr is not None
+    for line in process.stderr:
+        if text in line:
+            return
+    pytest.fail(f"the command ended without saying {text!r}")
 
 
 def test_hidden_values_are_masked_in_what_run_shows(command: Command) -> None:
@@ -83,9 +137,7 @@ def test_run_json_prints_the_result_that_the_operator_pushes(command: Command) -
 
 
 def test_a_run_can_be_listed_shown_read_and_stopped(command: Command) -> None:
-    process = command.start("run", command.form("echo ready; exec sleep 600"))
-    assert process.stdout is not None
-    assert "ready" in process.stdout.readline()
+    process = command.start_ready(command.form("echo ready; exec sleep 600"))
     (run,) = command("ps", "--json").data
     assert run["phase"] == "running"
     assert run["name"] in command("ps").out
@@ -119,7 +171,14 @@ def test_quota_says_which_number_is_short(command: Command) -> None:
     assert "4000" in command("quota", form).out
     refused = command("run", form)
     assert refused.code == 2
-    assert "4000" in refused.err
+    assert "--quota warn" in refused.err
+    assert command("run", form, "--quota", "perhaps").code == 2
+    process = command.start("run", form, "--quota", "warn")
+    _read_until(process, "can never be admitted")
+    _read_until(process, "submitted PyTorchJob")
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 3
 
 
 def test_quota_is_that_of_the_instance_that_would_be_chosen(command: Command) -> None:
