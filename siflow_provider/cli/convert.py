@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from siflow_provider.cli.forms import FileArgument
 from siflow_provider.errors import UsageError
 
-__all__ = ["dag_source", "export", "import_"]
+if TYPE_CHECKING:
+    from siflow_provider.spec.task import Task
+
+__all__ = ["dag_source", "export", "import_", "shareable"]
 
 TASK_ID = "train"
 WIDTH = 60
 """Longer collections are written over several lines."""
 MANIFESTS = (".yaml", ".yml", ".json")
+ID = re.compile(r"[\w.-]+")
+"""What Airflow takes for an id (source: Airflow 3.3.2 `airflow/sdk/definitions/_internal/node.py`, validate_key)."""
+MAX_ID = 250
+TEMPLATE = re.compile(r"\s*\{\{[^{}]*\}\}\s*")
+"""One template and nothing beside it that could be part of a secret."""
 OPERATORS = {"PyTorchJob": "PyTorchJobOperator", "RayJob": "RayJobOperator"}
 
 
@@ -26,24 +36,66 @@ def export(
     dag: Annotated[bool, typer.Option("--dag", help="Write a DAG file instead of YAML.")] = False,
     dag_id: Annotated[str | None, typer.Option("--dag-id", help="Default: the name prefix or file name.")] = None,
 ) -> None:
-    """Print a form as tidy YAML, or as a DAG file with one operator. Hidden values are left to a template."""
-    from siflow_provider.spec.dump import dump, to_data
+    """Print a form as tidy YAML, or as a DAG file with one operator. A hidden value becomes a look-up of a Variable."""
+    from siflow_provider.spec.dump import write_yaml
     from siflow_provider.spec.load import load
 
     task = load(file, templates=True)
-    if not dag:
-        sys.stdout.write(dump(task))
-        return
-    name = dag_id or getattr(task, "name_prefix", None) or file.stem
-    sys.stdout.write(dag_source(str(name), to_data(task)))
+    name = _dag_id(dag_id, task, file) if dag or dag_id is not None else ""
+    data, notes = shareable(task)
+    sys.stderr.writelines(f"{note}\n" for note in notes)
+    sys.stdout.write(dag_source(name, data) if dag else write_yaml(data))
+
+
+def _dag_id(given: str | None, task: Task, file: Path) -> str:
+    """Return the DAG's id: the one given, else one made of the form's name prefix or the file's name."""
+    from siflow_provider.spec.base import is_template
+
+    if given is not None:
+        if len(given) > MAX_ID or not ID.fullmatch(given):
+            raise UsageError(
+                f"--dag-id {given!r} is no DAG id: letters, digits, `_`, `-` and `.` only, {MAX_ID} at most.",
+                hint=f"Such as {_as_id(given)!r}.",
+            )
+        return given
+    prefix = getattr(task, "name_prefix", None)
+    return _as_id(file.stem if prefix is None or is_template(prefix) else str(prefix))
+
+
+def _as_id(text: str) -> str:
+    return re.sub(r"[^\w.-]+", "-", text).strip("-")[:MAX_ID] or "training"
+
+
+def shareable(task: Task) -> tuple[dict[str, Any], list[str]]:
+    """Return the form as plain data that may be shown to anybody and still works in Airflow, and what was left out.
+
+    A hidden value that is a template stays: the secret is where the template finds it. A literal becomes the look-up
+    of an Airflow Variable; nothing but Airflow can run the form then.
+    """
+    from siflow_provider.spec.base import is_unknown
+    from siflow_provider.spec.dump import to_data
+    from siflow_provider.spec.hidden import Hidden
+
+    data, notes = to_data(task), []
+    # an `env` that is a template as a whole holds no entry yet
+    for name, value in task.env.items() if isinstance(task.env, Mapping) else ():
+        if not isinstance(value, Hidden):
+            continue
+        inner, shown = value.value, data["env"][name]
+        if is_unknown(inner) and (not isinstance(inner, str) or TEMPLATE.fullmatch(inner)):
+            shown["value"] = str(inner)
+            continue
+        shown["value"] = f"{{{{ var.value.{name.lower()} }}}}"
+        notes.append(f"env.{name}: the hidden value is not written; it is read from the Variable {name.lower()!r}")
+    return data, notes
 
 
 def dag_source(dag_id: str, data: dict[str, Any]) -> str:
-    """Return the text of a DAG file that runs the form; a hidden value becomes a look-up of an Airflow Variable.
+    """Return the text of a DAG file that runs the form.
 
     Args:
         dag_id: the DAG's id.
-        data: the form as plain data, hidden values masked.
+        data: the form as plain data, as `shareable` returns it.
 
     Example:
         >>> print(dag_source("d", {"kind": "PyTorchJob", "image": "a:1", "command": "true"}))  # doctest: +ELLIPSIS
@@ -51,9 +103,6 @@ def dag_source(dag_id: str, data: dict[str, Any]) -> str:
     """
     form = dict(data)
     operator = OPERATORS[form.pop("kind")]
-    form["env"] = {name: _environment(name, value) for name, value in form.get("env", {}).items()}
-    if not form["env"]:
-        del form["env"]
     arguments = "".join(f"        {key}={_literal(value, 8)},\n" for key, value in form.items())
     return (
         f'"""Runs the training task `{dag_id}`; made by `siflow-provider export --dag`."""\n\n'
@@ -66,12 +115,6 @@ def dag_source(dag_id: str, data: dict[str, Any]) -> str:
         f"{arguments}"
         "    )\n"
     )
-
-
-def _environment(name: str, value: Any) -> Any:
-    if isinstance(value, dict) and value.get("hidden") and value.get("value") == "***":
-        return {"value": f"{{{{ var.value.{name.lower()} }}}}", "hidden": True}
-    return value
 
 
 def _literal(value: Any, indent: int) -> str:
@@ -97,8 +140,8 @@ def import_(
 ) -> None:
     """Print the forms of a manifest's PyTorchJobs and RayJobs, or of a DAG file's training operators, as YAML.
 
-    What of a manifest is not in the form goes to stderr, one line a field. A DAG file loads Airflow; hidden values are
-    masked.
+    What of a manifest is not in the form goes to stderr, one line a field. A DAG file loads Airflow; of hidden values
+    only templates are printed.
     """
     if not file.is_file():
         raise UsageError(f"{file} does not exist.")
@@ -144,14 +187,14 @@ def _import_dag(file: Path, task: str | None) -> None:
 def _forms(file: Path) -> dict[str, str]:
     from siflow_provider.operators.order import form_at_parse
     from siflow_provider.operators.task import SiflowTaskOperator
-    from siflow_provider.spec.dump import dump
+    from siflow_provider.spec.dump import write_yaml
     from siflow_provider.spec.load import load
 
     bag = _dag_bag()(str(file), safe_mode=False)
     if bag.import_errors:
         raise UsageError(f"{file} can't be read as a DAG file:\n" + "\n".join(bag.import_errors.values()))
     return {
-        task.task_id: dump(load(form_at_parse(task), templates=True))
+        task.task_id: write_yaml(shareable(load(form_at_parse(task), templates=True))[0])
         for dag in bag.dags.values()
         for task in dag.tasks
         if isinstance(task, SiflowTaskOperator)
