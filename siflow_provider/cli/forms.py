@@ -89,31 +89,41 @@ def render(
     reveal: Annotated[bool, typer.Option("--reveal", help="Show hidden values.")] = False,
     catalog: CatalogOption = None,
 ) -> None:
-    """Print what would be submitted, as YAML documents: as for a cluster with Kueue, with a placeholder identity."""
+    """Print what would be submitted, as YAML documents: as for a cluster with Kueue, with a placeholder identity.
+
+    Warnings of the form and of the backend go to stderr.
+    """
     from siflow_provider.core.identity import Identity
     from siflow_provider.core.protocol import RenderContext
     from siflow_provider.spec.dump import write_yaml
-    from siflow_provider.spec.load import load
+    from siflow_provider.spec.load import check as check_form
     from siflow_provider.spec.resolve import resolve
 
     known = load_catalog_option(catalog)
-    task = resolve(load(file, catalog=known, templates=True), known, user="user", templates=True)
+    checked = check_form(file, catalog=known, templates=True)
+    if checked.task is None:
+        raise SpecError(checked.errors, source=f"task {file}")
+    task = resolve(checked.task, known, user="user", templates=True)
     identity = Identity(dag_id="dag", task_id="task", run_id="run")
-    manifest = _render(backend, task, RenderContext(identity=identity, user_name="user"))
+    manifest, warnings = _render(backend, task, RenderContext(identity=identity, user_name="user"))
+    sys.stderr.writelines(f"warning: {warning}\n" for warning in (*checked.warnings, *warnings))
     for document in _revealed(backend, manifest) if reveal else manifest.documents:
         sys.stdout.write("---\n" + write_yaml(document))
 
 
-def _render(backend: str, task: ResolvedTask, context: RenderContext) -> Manifest:
+def _render(backend: str, task: ResolvedTask, context: RenderContext) -> tuple[Manifest, list[str]]:
+    """Return what would be submitted, and what of it the backend honours only in part."""
     if backend == "kubernetes":
+        from siflow_provider.backends.kubernetes.limits import warnings
         from siflow_provider.backends.kubernetes.rendering import render as render_kubernetes
 
-        return render_kubernetes(task, context)
+        return render_kubernetes(task, context), warnings(task)
     if backend == "local":
         from siflow_provider.backends import make_backend
         from siflow_provider.backends.settings import Settings
 
-        return make_backend(Settings()).render(task, context)
+        local = make_backend(Settings())
+        return local.render(task, context), local.warnings(task)
     raise UsageError(f"no rendering for the backend {backend!r}.", hint=f"Choose one of: {', '.join(RENDERERS)}.")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+import pytest
 import yaml
 
 from tests.unit.cli.conftest import Command
@@ -206,3 +207,66 @@ def test_a_manifest_without_a_job_says_what_it_holds(command: Command) -> None:
     (command.folder / "wrong.yaml").write_text("kind: {\n", encoding="utf-8")
     wrong = command("import", "wrong.yaml")
     assert (wrong.code, "not valid YAML" in wrong.err, "Traceback" in wrong.err) == (2, True, False)
+
+
+def test_an_exported_form_keeps_a_hidden_template_and_asks_a_variable_for_a_hidden_literal(command: Command) -> None:
+    env = "{A: {value: '{{ conn.hf.password }}', hidden: true}, B: {value: canary-7f3a, hidden: true}, C: plain}"
+    form = command.form(extra=f"env: {env}\n")
+    expected = {
+        "A": {"value": "{{ conn.hf.password }}", "hidden": True},
+        "B": {"value": "{{ var.value.b }}", "hidden": True},
+        "C": "plain",
+    }
+    done = command("export", form)
+    assert yaml.safe_load(done.out)["env"] == expected
+    assert done.err == "env.B: the hidden value is not written; it is read from the Variable 'b'\n"
+    dag = command("export", form, "--dag", "--dag-id", "nightly")
+    values = [ast.literal_eval(word.value) for word in _keywords(dag.out) if word.arg == "env"]
+    assert values == [expected]
+    (command.folder / "again.yaml").write_text(done.out, encoding="utf-8")
+    assert command("export", "again.yaml").out == done.out
+    assert command("run", "again.yaml").code == 2
+
+
+def test_a_hidden_template_with_text_around_it_is_not_written(command: Command) -> None:
+    form = command.form(extra="env: {URL: {value: 'canary-7f3a@{{ params.host }}', hidden: true}}\n")
+    assert "canary-7f3a" not in command("export", form).out
+
+
+@pytest.mark.parametrize(
+    ("options", "prefix", "dag_id"),
+    [
+        ((), "", "my-task"),
+        ((), "name_prefix: bert\n", "bert"),
+        ((), 'name_prefix: "{{ params.name }}"\n', "my-task"),
+        (("--dag-id", "team.bert_1"), "", "team.bert_1"),
+    ],
+)
+def test_an_exported_dag_has_an_id_that_airflow_takes(
+    command: Command, options: tuple[str, ...], prefix: str, dag_id: str
+) -> None:
+    done = command("export", command.form(extra=prefix, name="my task.yaml"), "--dag", *options)
+    assert done.code == 0, done.err
+    assert [ast.literal_eval(word.value) for word in _keywords(done.out) if word.arg == "dag_id"] == [dag_id]
+
+
+def test_a_dag_id_that_airflow_refuses_is_refused_with_the_nearest_right_one(command: Command) -> None:
+    done = command("export", command.form(), "--dag", "--dag-id", "a b")
+    assert done.code == 2
+    assert "'a b'" in done.err
+    assert "'a-b'" in done.err
+
+
+def _keywords(source: str) -> list[ast.keyword]:
+    return [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.keyword)]
+
+
+def test_render_warns_on_stderr_and_prints_nothing_but_documents(command: Command) -> None:
+    extra = "fault_tolerance: {retry_on: [code]}\nssh: true\n"
+    cluster = command("render", command.form(extra=extra))
+    assert "warning: fault_tolerance.retry_on" in cluster.err
+    assert "warning: no queue is known for this task" in cluster.err
+    assert {document["kind"] for document in yaml.safe_load_all(cluster.out)} == {"PyTorchJob", "ConfigMap"}
+    local = command("render", command.form(extra=extra), "--backend", "local")
+    assert "warning: image: registry.example/ai/pytorch:2.9 is ignored" in local.err
+    assert "warning: ssh: hostfiles only" in local.err
