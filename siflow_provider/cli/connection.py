@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +16,7 @@ from siflow_provider.errors import UsageError
 __all__ = ["DEFAULT_CONNECTION", "CatalogOption", "ConnOption", "JsonOption", "settings_of"]
 
 DEFAULT_CONNECTION = "siflow_default"
+_STORE_VARIABLES = ("AIRFLOW__DATABASE__", "AIRFLOW__SECRETS__")
 
 ConnOption = Annotated[str, typer.Option("--conn", help="Connection: a URI, JSON or an Airflow connection id.")]
 CatalogOption = Annotated[str | None, typer.Option("--catalog", help="Catalog file; wins over the connection's.")]
@@ -35,23 +38,30 @@ def settings_of(conn: str) -> Settings:
     from_environment = os.environ.get(f"AIRFLOW_CONN_{text.upper()}")
     if from_environment:
         return parse_connection(from_environment)
-    if text == DEFAULT_CONNECTION and not _has_airflow_home():
+    if text == DEFAULT_CONNECTION and not _has_airflow_config():
         return Settings()
     return _stored(text)
 
 
-def _has_airflow_home() -> bool:
-    """Say whether this machine has an Airflow configuration, so that its store is worth the time to load it."""
-    home = os.environ.get("AIRFLOW_HOME")
-    return home is not None and (Path(home) / "airflow.cfg").exists()
+def _has_airflow_config() -> bool:
+    """Say whether this machine has an Airflow configuration, so that its store is worth the time to load it.
+
+    Looked for where Airflow looks, without loading it; in containers the environment often is the configuration.
+    source: airflow.configuration, get_airflow_home and get_airflow_config (3.1 to 3.3).
+    """
+    home = os.environ.get("AIRFLOW_HOME", "~/airflow")
+    file = os.environ.get("AIRFLOW_CONFIG", f"{home}/airflow.cfg")
+    found = Path(os.path.expandvars(file)).expanduser().exists()
+    return found or any(name.startswith(_STORE_VARIABLES) for name in os.environ)
 
 
 def _stored(conn_id: str) -> Settings:
-    try:
-        from siflow_provider.hooks.siflow import SiflowHook
-    except ImportError as error:
-        raise UsageError(
-            f"connection {conn_id!r} is not in the environment, and Airflow can't be loaded to look for it.",
-            hint=f"Set AIRFLOW_CONN_{conn_id.upper()} to a URI or JSON.",
-        ) from error
-    return SiflowHook(conn_id).settings()
+    with redirect_stdout(sys.stderr):  # where Airflow is not set up, its lines would stand in the command's own output
+        try:
+            from siflow_provider.hooks.siflow import SiflowHook
+        except ImportError as error:
+            raise UsageError(
+                f"connection {conn_id!r} is not in the environment, and Airflow can't be loaded to look for it.",
+                hint=f"Set AIRFLOW_CONN_{conn_id.upper()} to a URI or JSON.",
+            ) from error
+        return SiflowHook(conn_id).settings()
