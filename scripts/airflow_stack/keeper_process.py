@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 LOCK_FILE = "keeper.lock"
+KEPT_LOG = "keeper.log"
 ALREADY_HELD = 75
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -149,6 +150,9 @@ class KeeperProcess:
     def do_keep(self) -> None:
         """From now on outlive the starter: only a signal or `stop` ends the stack."""
         self.kept = True
+        # the starter's standard error may be a pipe, and whoever reads that waits until nobody holds it any more
+        with (self.folder / KEPT_LOG).open("ab") as log:
+            os.dup2(log.fileno(), sys.stderr.fileno())
 
     def do_stop(self) -> None:
         """End everything."""

@@ -153,5 +153,30 @@ def test_second_stack_in_the_same_home_is_refused(tmp_path: Path) -> None:
         pytest.fail("two stacks in one home")
 
 
+KEEPING_STARTER = """
+import sys
+from pathlib import Path
+from scripts.airflow_stack.keeper import Keeper
+
+with Keeper(Path(sys.argv[1])) as keeper:
+    keeper.start("plain", ["sleep", "1001"], {"PATH": "/usr/bin:/bin"}, log=Path(sys.argv[1]) / "log")
+    keeper.keep()
+"""
+
+
+def test_who_reads_the_output_of_a_starter_that_keeps_its_stack_sees_the_end(tmp_path: Path) -> None:
+    from scripts.airflow_stack.keeper import stop_kept
+
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", KEEPING_STARTER, str(tmp_path)],
+            capture_output=True, text=True, timeout=30, check=False,
+        )  # fmt: skip
+        assert (done.returncode, done.stderr) == (0, "")
+    finally:
+        was_up = stop_kept(tmp_path)
+    assert was_up
+
+
 def assert_gone(pids: list[int]) -> None:
     wait_until(lambda: not any(map(psutil.pid_exists, pids)), timeout=30, what=f"no process of {pids} is left")
