@@ -100,7 +100,7 @@ async def _backend(settings: Settings) -> Finding:
             count = len(await backend.runs())
     except SiflowError as error:
         return Finding(f"backend {settings.backend}", False, error.message, error.hint)
-    return Finding(f"backend {settings.backend}", True, f"answers; {count} runs known")
+    return Finding(f"backend {settings.backend}", True, f"answers; runs known: {count}")
 
 
 def _local() -> Iterator[Finding]:
