@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -10,14 +11,31 @@ from airflow.sdk.definitions._internal.types import ArgNotSet
 from airflow.sdk.definitions.xcom_arg import XComArg
 from pydantic import BaseModel
 
+from siflow_provider.errors import SpecError
+from siflow_provider.spec.base import is_template
+from siflow_provider.spec.document import as_mapping, is_file_name, read_document
 from siflow_provider.spec.hidden import Hidden
 from siflow_provider.spec.task import PyTorchJob, RayJob
 
 if TYPE_CHECKING:
     from airflow.sdk import DAG
 
-__all__ = ["form_fields", "hide", "hide_defaults", "is_hidden_form", "merge", "spec_path", "unfold", "unrendered"]
+__all__ = [
+    "SOURCES",
+    "conceal",
+    "form_fields",
+    "hide",
+    "hide_defaults",
+    "is_hidden_form",
+    "merge",
+    "spec_path",
+    "unfold",
+    "unrendered",
+]
 
+SOURCES = ("spec", "task")
+"""Keywords that take a whole form, so YAML text as well."""
+_HIDDEN_KEY = re.compile(r"\bhidden\b\W*:")
 PLACEHOLDER = "{{ known_at_run_time }}"
 """Stands for what only a run knows, when a form is checked before."""
 
@@ -46,6 +64,27 @@ def hide(value: Any) -> Any:
     return value
 
 
+def conceal(source: Any) -> Any:
+    """Return what a `spec` or a sensor's `task` is given, hidden values wrapped; YAML text becomes its content.
+
+    The text itself would go into the serialized DAG and the rendered view as it is. A template of the whole text stays:
+    what it will be is known at run time only.
+
+    Raises:
+        SpecError: the text is no YAML; a message never repeats it.
+    """
+    if type(source) in (list, tuple):  # what is mapped over
+        return type(source)(conceal(item) for item in source)
+    if not isinstance(source, str) or is_file_name(source):
+        return hide(source)
+    try:
+        return hide(dict(as_mapping(read_document(source).data, what="spec")))
+    except SpecError:
+        if is_template(source) and not _HIDDEN_KEY.search(source):
+            return source
+        raise
+
+
 def hide_defaults(dag: DAG | None) -> None:
     """Wrap hidden values in the DAG's own `default_args`: Airflow serializes all of these with the DAG.
 
@@ -54,9 +93,16 @@ def hide_defaults(dag: DAG | None) -> None:
     """
     defaults = dag.default_args if dag is not None else {}
     for name, value in list(defaults.items()):
-        wrapped = hide(value)
+        wrapped = _default(value) if name in SOURCES else hide(value)
         if _holds_hidden(wrapped):
             defaults[name] = wrapped
+
+
+def _default(value: Any) -> Any:
+    """Return a default `spec` or `task`; it may be meant for an operator that has another use for the word."""
+    if not isinstance(value, str):
+        return hide(value)
+    return conceal(value) if _HIDDEN_KEY.search(value) else value
 
 
 def _holds_hidden(value: Any) -> bool:

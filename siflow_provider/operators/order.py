@@ -21,7 +21,7 @@ from siflow_provider.hooks.siflow import SiflowHook, find_catalog
 from siflow_provider.operators.form import form_fields, hide, merge, spec_path, unfold, unrendered
 from siflow_provider.operators.templates import jinja_of
 from siflow_provider.spec.base import is_unknown
-from siflow_provider.spec.document import Document, as_mapping, read_document
+from siflow_provider.spec.document import Document, as_mapping, is_file_name, read_document
 from siflow_provider.spec.dump import to_fields
 from siflow_provider.spec.load import check
 from siflow_provider.spec.resolve import resolve
@@ -30,7 +30,7 @@ from siflow_provider.triggers.reporter import TaskReporter
 from siflow_provider.triggers.store import Store, identity_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator, Sequence
 
     from airflow.sdk import BaseOperator, Context
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _CHOICES = {"quota": get_args(QuotaPolicy), "on_kill_action": get_args(KillAction)}
 _LOGS = ("master", "all", "none")
 
-__all__ = ["Order", "check_at_parse", "form_at_parse", "order_of"]
+__all__ = ["Order", "check_at_parse", "form_at_parse", "order_of", "spec_fields", "under"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,42 +79,55 @@ class Order:
         return self.task.task.name_prefix or default_prefix(identity.dag_id, identity.task_id)
 
 
-def check_at_parse(operator: SiflowTaskOperator, unknown: Iterable[Problem] = ()) -> None:
+def check_at_parse(operator: SiflowTaskOperator, wrong: Sequence[Problem] = (), *, text: Any = None) -> None:
     """Check all of the operator's form that is known while the DAG file is read.
 
     Args:
         operator: as its `__init__` made it.
-        unknown: what was wrong with the names of its arguments.
+        wrong: what was found wrong before; the form is not checked when it is the spec.
+        text: what the spec was made of, for lines and columns where it was YAML text.
 
     Raises:
         SpecError: with every problem at once; Airflow shows it as the file's import error.
     """
-    problems = [*unknown, *_wrong_options(operator)]
-    if not is_unknown(operator.spec):  # else it is not known yet what the form is made of
-        problems += _wrong_form(operator)
+    problems = [*wrong, *_wrong_options(operator)]
+    if not is_unknown(operator.spec) and all(problem.path != "spec" for problem in wrong):
+        # else it is not known what the form is made of
+        problems += _wrong_form(operator, text if isinstance(text, str) and not is_file_name(text) else None)
     if problems:
         raise SpecError(problems, source=f"task {operator.task_id!r}")
 
 
-def _wrong_form(operator: SiflowTaskOperator) -> Iterator[Problem]:
+def _wrong_form(operator: SiflowTaskOperator, text: str | None) -> Iterator[Problem]:
     try:
         document = _spec_document(operator)
     except SpecError as error:
-        yield from _under("spec", error)
+        yield from under("spec", error)
         return
     form, catalog = _parsed_form(operator, document), None
     try:
         catalog = find_catalog(_own_catalog(operator), lambda: None)  # one that a connection holds is not known yet
     except SpecError as error:
-        yield from _under("catalog", error)
+        yield from under("catalog", error)
     kind, jinja = operator.model.__name__, jinja_of(operator.get_dag())
-    yield from check(form, catalog=catalog, templates=True, kind=kind, line_source=document, jinja=jinja).errors
+    yield from check(form, catalog=catalog, templates=True, kind=kind, line_source=text or document, jinja=jinja).errors
 
 
-def _under(keyword: str, error: SpecError) -> Iterator[Problem]:
+def under(keyword: str, error: SpecError) -> Iterator[Problem]:
+    """Yield the problems of what a keyword names, as problems of that keyword."""
     for problem in error.problems:
         inside = f"{problem.path}: " if problem.path else ""
         yield replace(problem, path=keyword, message=f"{inside}{problem.message}")
+
+
+def spec_fields(operator: SiflowTaskOperator) -> frozenset[str]:
+    """Return the fields that the operator's spec gives, where it is known what the spec is.
+
+    Raises:
+        SpecError: the spec can't be read.
+    """
+    document = None if is_unknown(operator.spec) else _spec_document(operator)
+    return frozenset() if document is None else frozenset(map(str, as_mapping(document.data, what="spec")))
 
 
 def form_at_parse(operator: SiflowTaskOperator) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.definitions.mappedoperator import MappedOperator, OperatorPartial
 
-from siflow_provider.operators.form import hide
+from siflow_provider.operators.form import SOURCES, conceal, hide
 from siflow_provider.operators.keywords import refuse_unknown
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ __all__ = ["HidingPartial", "hide_arguments"]
 
 def hide_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return keyword arguments with hidden values wrapped; what is not a mapping or a list stays the same object."""
-    return {name: hide(value) for name, value in arguments.items()}
+    return {name: conceal(value) if name in SOURCES else hide(value) for name, value in arguments.items()}
 
 
 class HidingPartial(OperatorPartial):
@@ -43,7 +43,11 @@ class HidingPartial(OperatorPartial):
         """Map over whole sets of keyword arguments."""
         if isinstance(kwargs, Sequence):
             self._refuse_unknown(dict.fromkeys(name for each in kwargs if isinstance(each, Mapping) for name in each))
-        values: Any = [hide(each) for each in kwargs] if isinstance(kwargs, Sequence) else kwargs
+        values: Any = (
+            [hide_arguments(one) if isinstance(one, Mapping) else one for one in kwargs]
+            if isinstance(kwargs, Sequence)
+            else kwargs
+        )
         return super().expand_kwargs(values, strict=strict)
 
     def _refuse_unknown(self, names: Iterable[str]) -> None:

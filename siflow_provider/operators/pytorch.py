@@ -43,7 +43,7 @@ class PyTorchJobOperator(SiflowTaskOperator):
     Args:
         image, command, compute: needed, here or in `spec`.
         region: and every other form field: see the task form.
-        spec: a task file, a mapping or a `PyTorchJob` to start from; keywords win.
+        spec: a task file, YAML text, a mapping or a `PyTorchJob` to start from; keywords win.
         conn_id: the Airflow connection that says where the job runs.
         catalog: path of a catalog file, instead of the connection's.
         deferrable: wait in the triggerer; False waits in the worker.

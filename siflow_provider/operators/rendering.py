@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import BaseOperator
+from airflow.sdk import BaseOperator, XComArg
 from pydantic import BaseModel
 
 from siflow_provider.hooks.process import mask_now
-from siflow_provider.operators.form import is_hidden_form, unfold
+from siflow_provider.operators.form import hide, is_hidden_form, unfold
+from siflow_provider.operators.outcome import airflow_errors
 from siflow_provider.spec.hidden import Hidden
 
 if TYPE_CHECKING:
@@ -20,6 +22,15 @@ __all__ = ["RendersForms"]
 
 class RendersForms(BaseOperator):
     """An operator or sensor with form fields among its template fields."""
+
+    @abstractmethod
+    def settle_form(self) -> None:
+        """Bring the rendered form into the shape that is shown: what runs, and no hidden value."""
+
+    def _do_render_template_fields(self, *args: Any, **kwargs: Any) -> None:
+        super()._do_render_template_fields(*args, **kwargs)
+        with airflow_errors():
+            self.settle_form()
 
     def render_template(
         self,
@@ -34,7 +45,9 @@ class RendersForms(BaseOperator):
         if is_hidden_form(content):
             content = Hidden(content["value"])
         if not isinstance(content, Hidden):
-            return super().render_template(content, context, jinja_env, seen_oids)
+            rendered = super().render_template(content, context, jinja_env, seen_oids)
+            # what another task pushed may be, or hold, a hidden value in its written form
+            return hide(rendered) if isinstance(content, (str, XComArg)) else rendered
         # a new object: the one in a mapped task's `partial` is shared by all of its instances
         hidden = Hidden(super().render_template(content.value, context, jinja_env, seen_oids))
         mask_now([hidden.reveal()])

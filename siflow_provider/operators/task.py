@@ -13,15 +13,15 @@ from siflow_provider.core.attempts import Step
 from siflow_provider.core.outcome import OutcomeKind
 from siflow_provider.core.run import RunEnd
 from siflow_provider.core.veil import Veil
-from siflow_provider.errors import BackendError, RunFailed, SiflowError
+from siflow_provider.errors import BackendError, RunFailed, SiflowError, SpecError
 from siflow_provider.hooks.siflow import SiflowHook
 from siflow_provider.links import LINKS
 from siflow_provider.operators.arguments import KillAction, Logs, QuotaPolicy
 from siflow_provider.operators.bridge import Interrupt, run_blocking
-from siflow_provider.operators.form import form_fields, hide, hide_defaults
+from siflow_provider.operators.form import conceal, form_fields, hide, hide_defaults
 from siflow_provider.operators.keywords import refuse, refuse_unknown, unknown_keywords, without
 from siflow_provider.operators.leg import advance, launch_and_look, run_to_end, stop_quietly
-from siflow_provider.operators.order import check_at_parse, order_of
+from siflow_provider.operators.order import check_at_parse, order_of, spec_fields, under
 from siflow_provider.operators.outcome import airflow_errors, finish
 from siflow_provider.operators.partial import HidingPartial, hide_arguments
 from siflow_provider.operators.rendering import RendersForms
@@ -53,8 +53,8 @@ class SiflowTaskOperator(RendersForms):
 
     Attributes:
         model: the form's model.
-        spec: a file, a mapping or a model with form fields; the operator's own keywords win over it, and it wins over
-            what only `default_args` gave. A relative path starts at the folder of the DAG file.
+        spec: a file, YAML text, a mapping or a model with form fields; the operator's own keywords win over it, and it
+            wins over what only `default_args` gave. A relative path starts at the folder of the DAG file.
         conn_id: the Airflow connection that says where runs go.
         catalog: path of a catalog file; it wins over the connection's and over `[siflow] catalog`.
         deferrable: wait in the triggerer and hold no worker slot meanwhile.
@@ -141,7 +141,22 @@ class SiflowTaskOperator(RendersForms):
         if getattr(self, "_BaseOperator__from_mapped", False):
             refuse(self._unknown, task_id=self.task_id)
             return  # made anew in the worker, which checks the rendered form
-        check_at_parse(self, self._unknown)
+        wrong = self._unknown
+        try:
+            self.settle_form()
+        except SpecError as error:
+            self.spec, wrong = None, (*wrong, *under("spec", error))
+        check_at_parse(self, wrong, text=arguments["spec"])
+
+    def settle_form(self) -> None:
+        """Read a spec that is YAML text, and keep no field of `default_args` that the spec overrides.
+
+        So the serialized DAG and the rendered view show what runs, and of the text no hidden value.
+        """
+        self.spec = conceal(self.spec)
+        if self.weak_fields:
+            for name in self.weak_fields & spec_fields(self):
+                setattr(self, name, None)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Validate, refuse or submit, publish, look once; then defer, or follow the run to its end."""

@@ -48,22 +48,23 @@ def check_at_parse(sensor: QuotaSensor, unknown: Iterable[Problem] = ()) -> None
     Raises:
         SpecError: with every problem at once; Airflow shows it as the file's import error.
     """
-    errors = [*unknown]
-    if not isinstance(sensor.task, SiflowTaskOperator) and not is_unknown(sensor.task):
-        try:
-            errors += _wrong_form(sensor)
-        except SpecError as error:
-            errors += error.problems
+    errors, text = [*unknown], sensor.task
+    try:
+        sensor.settle_form()
+        if not isinstance(sensor.task, SiflowTaskOperator) and not is_unknown(sensor.task):
+            errors += _wrong_form(sensor, text if isinstance(text, str) and not is_file_name(text) else None)
+    except SpecError as error:
+        errors += error.problems
     if errors:
         raise SpecError(errors, source=f"the task of {sensor.task_id!r}")
 
 
-def _wrong_form(sensor: QuotaSensor) -> Iterable[Problem]:
+def _wrong_form(sensor: QuotaSensor, text: str | None) -> Iterable[Problem]:
     document = _document(sensor)
     form = unfold(document.data if document is not None else sensor.task)
     catalog = find_catalog(sensor.catalog_source(), lambda: None)
     jinja = jinja_of(sensor.get_dag())
-    return check(form, catalog=catalog, templates=True, line_source=document, jinja=jinja).errors
+    return check(form, catalog=catalog, templates=True, line_source=text or document, jinja=jinja).errors
 
 
 def resolved_task(sensor: QuotaSensor, context: Context, settings: Settings) -> ResolvedTask:

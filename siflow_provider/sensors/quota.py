@@ -14,7 +14,7 @@ from siflow_provider.backends import make_backend
 from siflow_provider.errors import NeverAdmissibleError, UnsupportedError, UsageError
 from siflow_provider.hooks.siflow import DEFAULT_CONN_ID, SiflowHook
 from siflow_provider.operators.bridge import run_blocking
-from siflow_provider.operators.form import hide, hide_defaults
+from siflow_provider.operators.form import conceal, hide, hide_defaults
 from siflow_provider.operators.keywords import refuse, refuse_unknown
 from siflow_provider.operators.order import dag_path
 from siflow_provider.operators.partial import HidingPartial, hide_arguments
@@ -88,6 +88,10 @@ class QuotaSensor(RendersForms, SiflowSensor):
             refuse(self._unknown, task_id=self.task_id)
         else:
             check_at_parse(self, self._unknown)
+
+    def settle_form(self) -> None:
+        """Read a task that is YAML text, and wrap its hidden values."""
+        self.task = conceal(self.task)
 
     @classmethod
     def partial(cls, **kwargs: Any) -> HidingPartial:

@@ -12,6 +12,7 @@ from airflow.sdk.definitions.param import ParamsDict
 from airflow.serialization import serialized_objects
 
 from siflow_provider.decorators import pytorch_job_task
+from siflow_provider.errors import SpecError
 from siflow_provider.operators import PyTorchJobOperator
 from siflow_provider.operators.form import hide
 from siflow_provider.sensors import QuotaSensor
@@ -36,6 +37,40 @@ def own_keyword(dag: DAG) -> None:
 
 def spec_mapping(dag: DAG) -> None:
     PyTorchJobOperator(task_id="t", spec={**JOB, "env": ENV}, dag=dag)
+
+
+TEXT = """
+image: registry.example/train:1
+command: python train.py --day {{ ds }}
+compute: {type: on_demand, instances: [{cpu: 1, memory: 1Gi}]}
+env:
+  TOKEN: {value: "canary-7391{{ params.more }}", hidden: true}
+  LR: 1
+"""
+
+
+def spec_text(dag: DAG) -> None:
+    PyTorchJobOperator(task_id="t", spec=TEXT, dag=dag)
+
+
+def spec_json_text(dag: DAG) -> None:
+    PyTorchJobOperator(task_id="t", spec=json.dumps({**JOB, "env": ENV}), dag=dag)
+
+
+def partial_spec_text(dag: DAG) -> None:
+    PyTorchJobOperator.partial(task_id="t", spec=TEXT, dag=dag).expand(workers=[1])
+
+
+def expanded_spec_text(dag: DAG) -> None:
+    PyTorchJobOperator.partial(task_id="t", dag=dag).expand(spec=[TEXT])
+
+
+def expanded_kwargs_with_spec_text(dag: DAG) -> None:
+    PyTorchJobOperator.partial(task_id="t", dag=dag).expand_kwargs([{"spec": TEXT}])
+
+
+def sensor_text(dag: DAG) -> None:
+    QuotaSensor(task_id="t", task="kind: PyTorchJob" + TEXT, dag=dag)
 
 
 def spec_model(dag: DAG) -> None:
@@ -92,7 +127,8 @@ def command_for(lr: float) -> str:
     [
         own_keyword, spec_mapping, spec_model, hidden_object, flag_as_text, mapping_that_is_no_dict,
         wrong_hidden_value_of_a_mapped_task, partial_keyword, expanded_keyword, expanded_kwargs, decorated,
-        decorated_and_expanded,
+        decorated_and_expanded, spec_text, spec_json_text, partial_spec_text, expanded_spec_text,
+        expanded_kwargs_with_spec_text, sensor_text,
     ],
 )  # fmt: skip
 def test_serialized_dag_holds_no_hidden_value(write: Any) -> None:
@@ -138,8 +174,9 @@ def mapped_sensor() -> None:
         {**JOB, "env": ENV},
         {"spec": {**JOB, "env": ENV}},
         {**JOB, "envv": ENV},
+        {"spec": TEXT},
     ],
-    ids=["env", "spec", "misspelt"],
+    ids=["env", "spec", "misspelt", "text"],
 )
 @pytest.mark.parametrize(
     "write",
@@ -154,6 +191,15 @@ def test_default_args_of_the_dag_hold_no_hidden_value(write: Any, defaults: dict
     text = json.dumps(SERIALIZATION.to_dict(dag), default=str)
     assert "TOKEN" in text
     assert "canary" not in text
+
+
+@pytest.mark.parametrize("text", [TEXT + "  - x", "{% if a %}" + TEXT + "{% endif %}", '{"env": {"A": "canary-7391"'])
+@pytest.mark.parametrize("write", [PyTorchJobOperator, PyTorchJobOperator.partial])
+def test_text_that_is_no_yaml_is_refused_and_not_repeated(write: Any, text: str) -> None:
+    with DAG("d", schedule=None), pytest.raises(SpecError) as caught:
+        write(task_id="t", spec=text)
+    assert "not valid YAML" in str(caught.value)
+    assert "canary" not in str(caught.value)
 
 
 def test_overridden_decorated_task_holds_no_hidden_value() -> None:

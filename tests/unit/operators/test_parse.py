@@ -230,6 +230,41 @@ def test_spec_may_be_a_file_beside_the_dag_file_or_a_model(tmp_path: Path) -> No
         RayJobOperator(task_id="other", spec="specs/train.yaml", dag=dag)
 
 
+def test_spec_may_be_yaml_text_with_templates(tmp_path: Path) -> None:
+    text = "image: a/b:1\ncommand: 'echo {{ ds }}'\ncompute: {type: spot, instances: [gpu]}\nworkers: -2\n"
+    with DAG("d", schedule=None):
+        operator = PyTorchJobOperator(task_id="t", spec=text, workers=3)
+        with pytest.raises(SpecError, match=r"workers \(line 4, column 1\)"):
+            PyTorchJobOperator(task_id="u", spec=text)
+        with pytest.raises(SpecError, match=r"spec: the spec is one value; .* name of a file ends in \.yaml"):
+            PyTorchJobOperator(task_id="v", spec="specs/train")
+        PyTorchJobOperator(task_id="w", spec="{{ params.spec }}")
+    assert form_at_parse(operator)["command"] == "echo {{ ds }}"
+
+
+def test_field_of_default_args_that_the_spec_overrides_is_not_shown(tmp_path: Path) -> None:
+    (tmp_path / "train.yaml").write_text("image: spec/image:1\nenv: {A: spec}\n")
+    defaults = {"image": "default/image:1", "env": {"B": "default"}, "workers": 2, "command": "x", "compute": COMPUTE}
+    dag = DAG("d", schedule=None, default_args=defaults)
+    dag.fileloc = str(tmp_path / "dag.py")
+    operator = PyTorchJobOperator(task_id="t", spec="train.yaml", dag=dag)
+    assert (operator.image, operator.env, operator.workers) == (None, None, 2)
+    assert form_at_parse(operator)["image"] == "spec/image:1"
+
+
+def test_what_a_templated_spec_overrides_and_hides_is_settled_once_it_is_rendered() -> None:
+    text = "image: spec/image:1\nenv: {TOKEN: {value: canary-7391, hidden: true}}\n"
+    defaults = {"image": "default/image:1", "env": {"B": "default"}, "command": "x", "compute": COMPUTE}
+    with DAG("d", schedule=None, default_args=defaults):
+        operator = PyTorchJobOperator(task_id="t", spec="{{ params.spec }}")
+    assert operator.image == "default/image:1"
+    operator.render_template_fields({"params": {"spec": text}})
+    assert (operator.image, operator.env, operator.command) == (None, None, "x")
+    assert isinstance(operator.spec, dict)
+    assert operator.spec["image"] == "spec/image:1"
+    assert "canary" not in repr(operator.spec)
+
+
 def test_error_in_a_file_says_line_and_column(tmp_path: Path) -> None:
     (tmp_path / "train.yaml").write_text(
         "image: registry.example/train:1\ncommand: x\ncompute: {type: spot}\nworkers: -2\n"
