@@ -14,6 +14,7 @@ from typing import Any
 
 from siflow_provider.backends.kubernetes.importing_env import Beside, content
 from siflow_provider.backends.kubernetes.importing_form import Draft
+from siflow_provider.backends.kubernetes.importing_words import expanded
 from siflow_provider.backends.kubernetes.literal import DOLLAR_ENV, TICK_ENV
 from siflow_provider.backends.kubernetes.names import (
     ANNOTATION_CLEAN_UP,
@@ -117,7 +118,7 @@ def _pytorch(spec: MutableMapping[str, Any]) -> None:
     for template in _pods(spec):
         for container in template["spec"]["containers"]:
             if (container.get("command") or [])[-1:] == ["siflow"]:
-                del container["command"]
+                container["command"] = container.pop("args")
 
 
 def _ray(spec: MutableMapping[str, Any], name: str, draft: Draft, beside: Beside) -> None:
@@ -175,6 +176,8 @@ def _container(container: MutableMapping[str, Any], pod: MutableMapping[str, Any
 def _is_added(entry: Mapping[str, Any], draft: Draft) -> bool:
     """Say whether rendering added the variable, by itself or for a field of the form, which is then set."""
     name, value = entry["name"], entry.get("value")
+    if value is not None:
+        value = expanded(value, lambda _: None)
     if name in _PLACES and value:
         draft.set(_PLACES[name], value, "spec")
     if name == "TZ" and value and (is_template(value) or _is_timezone(value)):

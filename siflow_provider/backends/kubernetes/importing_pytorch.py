@@ -16,7 +16,7 @@ from siflow_provider.spec.base import is_template
 __all__ = ["read_pytorchjob"]
 
 _NO_RESTART = "nothing is restarted inside a run; fault_tolerance retries all of it"
-_FIXED = "a run keeps its size: all replicas start together and none is added or started anew"
+_FIXED = "a run keeps its size: all replicas start together, and fault_tolerance starts all of them anew"
 
 
 def read_pytorchjob(spec: Part, draft: Draft, beside: Beside) -> None:

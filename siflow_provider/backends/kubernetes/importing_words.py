@@ -90,7 +90,10 @@ def before(line: str, script: str) -> str:
 
 def _script(argv: Argv, notes: Notes) -> str:
     words = [*argv.command, *argv.args]
-    if not argv.command and argv.args[:2] != ["bash", "-c"]:
+    if not argv.command and words[:1] and words[0] in _SHELLS:
+        why = "the image's own entrypoint, where it has one, is passed over, since a shell stands first in `args`"
+        notes.say(f"{argv.path}.args", why)
+    elif not argv.command:
         why = f"the image's own entrypoint is started, and no manifest holds it: write it in place of {ENTRYPOINT}"
         notes.say(f"{argv.path}.command", why)
         return Placeholder(" ".join([ENTRYPOINT, *(kept(_word(word, argv)) for word in words)]))

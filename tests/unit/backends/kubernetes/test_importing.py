@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -25,6 +26,7 @@ from siflow_provider.errors import SiflowError, UsageError
 from siflow_provider.spec.dump import dump, to_data
 from siflow_provider.spec.load import check, load
 from siflow_provider.spec.resolve import resolve
+from tests.golden.crds import faults
 from tests.golden.manifests import CONTEXT, FORMS, rendered
 from tests.unit.backends.kubernetes import kubelet
 from tests.unit.backends.kubernetes.manifests import ELASTIC, PYTORCH, RAY, RAY_SCALED, container, pod
@@ -157,6 +159,21 @@ def test_an_image_entrypoint_is_left_to_a_template_and_said() -> None:
     manifest = pytorch(command=None, args=["--backend", "nccl"])
     assert form_of(manifest)["command"] == "{{ params.entrypoint }} --backend nccl"
     assert "entrypoint" in notes_of(manifest)["spec.pytorchReplicaSpecs.Master.template.spec.containers[0].command"]
+
+
+def test_a_shell_in_args_is_the_command_and_the_passed_over_entrypoint_is_said() -> None:
+    manifest = pytorch(command=None, args=["bash", "-c", "python a.py && echo"])
+    assert form_of(manifest)["command"] == "python a.py && echo"
+    assert set(notes_of(manifest)) == {"spec.pytorchReplicaSpecs.Master.template.spec.containers[0].args"}
+
+
+@pytest.mark.parametrize(
+    "documents", [[PYTORCH], ELASTIC, RAY, [RAY_SCALED]], ids=["whole", "elastic", "ray", "scaled"]
+)
+def test_an_imported_form_renders_to_what_the_crds_know(documents: list[Any]) -> None:
+    text = re.sub(r"\{\{ params\.\w*memory \}\}", "4Gi", dump(imported(*documents).task, reveal=True))
+    manifest = render(resolve(load(text), user="ada"), context())
+    assert faults(manifest.documents[0]) == []
 
 
 def test_braces_of_the_manifest_are_kept_from_airflows_templates() -> None:
