@@ -6,19 +6,20 @@ behind a misspelt `env`. It also ends the check of everything else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
 from functools import lru_cache
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 
 from siflow_provider.errors import Problem, SpecError
 from siflow_provider.spec.unknown_keys import explain
-from siflow_provider.spec.wording import suggest
+from siflow_provider.spec.wording import quote, suggest
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator
 
-__all__ = ["refuse", "refuse_unknown", "unknown_keywords", "without"]
+__all__ = ["refuse", "refuse_unknown", "unknown_keywords", "without", "wrong_waits"]
 
 _AIRFLOWS_OWN = {"_airflow_from_mapped", "_airflow_mapped_validation_only", "on_failure_fail_dagrun"}
 """What Airflow itself passes beside the parameters of `__init__`."""
@@ -37,6 +38,15 @@ def unknown_keywords(operator: type[BaseOperator], names: Iterable[str]) -> tupl
         for name in names
         if name not in known and name not in _AIRFLOWS_OWN
     )
+
+
+def wrong_waits(operator: Any) -> Iterator[Problem]:
+    """Yield a problem for an `execution_timeout` that leaves no time, and a `deferrable` that is neither yes nor no."""
+    if operator.execution_timeout is not None and operator.execution_timeout <= timedelta():
+        text = f"{operator.execution_timeout} is too short; more than 0; leave it out for no limit"
+        yield Problem("execution_timeout", text)
+    if not isinstance(operator.deferrable, bool):
+        yield Problem("deferrable", f"{quote(operator.deferrable)} is neither True nor False")
 
 
 def without(arguments: Mapping[str, Any], unknown: Iterable[Problem]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from siflow_provider.errors import Problem, SpecError
 from siflow_provider.hooks.process import mask_now
 from siflow_provider.hooks.siflow import SiflowHook, find_catalog
 from siflow_provider.operators.form import form_fields, hide, merge, spec_path, unfold, unrendered
+from siflow_provider.operators.keywords import wrong_waits
 from siflow_provider.operators.templates import jinja_of
 from siflow_provider.spec.base import is_unknown
 from siflow_provider.spec.document import Document, as_mapping, is_file_name, read_document
@@ -90,7 +91,7 @@ def check_at_parse(operator: SiflowTaskOperator, wrong: Sequence[Problem] = (), 
     Raises:
         SpecError: with every problem at once; Airflow shows it as the file's import error.
     """
-    problems = [*wrong, *_wrong_options(operator)]
+    problems = [*wrong, *wrong_waits(operator), *_wrong_options(operator)]
     if not is_unknown(operator.spec) and all(problem.path != "spec" for problem in wrong):
         # else it is not known what the form is made of
         problems += _wrong_form(operator, text if isinstance(text, str) and not is_file_name(text) else None)

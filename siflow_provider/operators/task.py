@@ -19,7 +19,7 @@ from siflow_provider.links import LINKS
 from siflow_provider.operators.arguments import KillAction, Logs, QuotaPolicy
 from siflow_provider.operators.bridge import Interrupt, run_blocking
 from siflow_provider.operators.form import conceal, form_fields, hide, hide_defaults
-from siflow_provider.operators.keywords import refuse, refuse_unknown, unknown_keywords, without
+from siflow_provider.operators.keywords import refuse, refuse_unknown, unknown_keywords, without, wrong_waits
 from siflow_provider.operators.leg import advance, launch_and_look, run_to_end, stop_quietly
 from siflow_provider.operators.order import check_at_parse, order_of, spec_fields, under
 from siflow_provider.operators.outcome import airflow_errors, finish
@@ -139,7 +139,7 @@ class SiflowTaskOperator(RendersForms):
         )
         hide_defaults(self.get_dag())
         if getattr(self, "_BaseOperator__from_mapped", False):
-            refuse(self._unknown, task_id=self.task_id)
+            refuse((*self._unknown, *wrong_waits(self)), task_id=self.task_id)
             return  # made anew in the worker, which checks the rendered form
         wrong = self._unknown
         try:

@@ -14,7 +14,7 @@ from airflow.providers.common.compat.sdk import (
 from airflow.sdk import BaseSensorOperator, PokeReturnValue
 
 from siflow_provider.errors import BackendUnavailable, SiflowError
-from siflow_provider.operators.keywords import unknown_keywords, without
+from siflow_provider.operators.keywords import unknown_keywords, without, wrong_waits
 
 try:
     from airflow.sdk.exceptions import AirflowSensorTimeout, TaskDeferralError
@@ -63,13 +63,13 @@ class SiflowSensor(BaseSensorOperator):
     """
 
     deferrable: bool
-    _unknown: tuple[Problem, ...] = ()
+    _wrong: tuple[Problem, ...] = ()
 
     def __init__(self, *, deferrable: bool | None = None, **kwargs: Any) -> None:
         unknown = unknown_keywords(type(self), kwargs)
         super().__init__(**without(kwargs, unknown))
-        self._unknown = unknown
         self.deferrable = self.mode != "reschedule" if deferrable is None else deferrable
+        self._wrong = (*unknown, *wrong_waits(self))
 
     def execute(self, context: Context) -> Any:
         """Look once and defer, or poke as every sensor does."""

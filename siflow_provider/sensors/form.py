@@ -38,17 +38,17 @@ TaskSource: TypeAlias = str | Path | Mapping[str, Any] | PyTorchJob | RayJob | S
 """A task file (a relative path starts at the folder of the DAG file), YAML text, a form, or an operator."""
 
 
-def check_at_parse(sensor: QuotaSensor, unknown: Iterable[Problem] = ()) -> None:
+def check_at_parse(sensor: QuotaSensor, wrong: Iterable[Problem] = ()) -> None:
     """Check all of the form that is known while the DAG file is read; an operator has checked its own.
 
     Args:
         sensor: as its `__init__` made it.
-        unknown: what was wrong with the names of its arguments.
+        wrong: what was found wrong with its arguments before.
 
     Raises:
         SpecError: with every problem at once; Airflow shows it as the file's import error.
     """
-    errors, text = [*unknown], sensor.task
+    errors, text = [*wrong], sensor.task
     try:
         sensor.settle_form()
         if not isinstance(sensor.task, SiflowTaskOperator) and not is_unknown(sensor.task):

@@ -85,9 +85,9 @@ class QuotaSensor(RendersForms, SiflowSensor):
         self.conn_id = conn_id or (operator.conn_id if operator is not None else DEFAULT_CONN_ID)
         self.catalog = catalog
         if getattr(self, "_BaseOperator__from_mapped", False):
-            refuse(self._unknown, task_id=self.task_id)
+            refuse(self._wrong, task_id=self.task_id)
         else:
-            check_at_parse(self, self._unknown)
+            check_at_parse(self, self._wrong)
 
     def settle_form(self) -> None:
         """Read a task that is YAML text, and wrap its hidden values."""

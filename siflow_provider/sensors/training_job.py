@@ -77,7 +77,7 @@ class TrainingJobSensor(SiflowSensor):
         **kwargs: Any,
     ) -> None:
         super().__init__(deferrable=deferrable, **kwargs)
-        refuse(self._unknown, task_id=self.task_id)
+        refuse(self._wrong, task_id=self.task_id)
         if (name is None) == (ref is None):
             raise UsageError(f"TrainingJobSensor {self.task_id!r} needs exactly one of `name` and `ref`.")
         self.name = name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +147,26 @@ def test_misspelt_keyword_is_told_wherever_it_is_written(write: Any) -> None:
         write(dfeerrable={"value": "canary-7391", "hidden": True})
     assert "dfeerrable: unknown keyword; did you mean 'deferrable'?" in str(caught.value)
     assert "canary" not in str(caught.value)
+
+
+def plain_task(**wrong: Any) -> Any:
+    return PyTorchJobOperator(task_id="t", **JOB, **wrong)
+
+
+def task_made_of_a_mapped_one(**wrong: Any) -> Any:
+    return PyTorchJobOperator.partial(task_id="t", **JOB, **wrong).expand(workers=[1]).unmap({"workers": 1})
+
+
+@pytest.mark.parametrize("write", [plain_task, sensor, run_sensor, task_made_of_a_mapped_one])
+@pytest.mark.parametrize("seconds", [0, -5])
+def test_wait_without_time_and_a_deferrable_that_is_no_flag_are_refused(write: Any, seconds: int) -> None:
+    wrong: Any = {"execution_timeout": timedelta(seconds=seconds), "deferrable": "yes"}
+    with DAG("d", schedule=None), pytest.raises(SpecError) as caught:
+        write(**wrong)
+    timeout, flag = caught.value.problems
+    assert timeout.path == "execution_timeout"
+    assert "too short; more than 0; leave it out for no limit" in timeout.message
+    assert str(flag) == "deferrable: 'yes' is neither True nor False"
 
 
 def test_mapped_task_that_is_made_of_unknown_keywords_at_run_time_is_refused() -> None:
