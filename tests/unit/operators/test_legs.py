@@ -161,6 +161,45 @@ def test_sync_task_makes_its_attempts_by_itself(make: Maker, backend_home: Path)
     assert sorted(status.ref.attempt for status in statuses(backend_home)) == [1, 2]
 
 
+def test_failing_task_starts_retries_plus_one_times_max_retries_plus_one_and_no_more(
+    make: Maker, backend_home: Path, tmp_path: Path
+) -> None:
+    retries, max_retries = 1, 2
+    starts = tmp_path / "starts"
+    tolerance = {"max_retries": max_retries, "retry_on": ["code"]}
+    command = f"echo start >> {starts}; exit 1"
+    for try_number in range(1, retries + 2):  # as Airflow does: every try anew, as long as it fails without a verdict
+        operator, context = make(
+            command, fault_tolerance=tolerance, retries=retries, deferrable=False, try_number=try_number
+        )
+        with pytest.raises(AirflowException, match="exit code 1") as caught:
+            execute(operator, context)
+        assert not isinstance(caught.value, AirflowFailException)  # which would take Airflow's retries away
+        assert len(starts.read_text().splitlines()) == try_number * (max_retries + 1)
+    assert len(statuses(backend_home)) == (retries + 1) * (max_retries + 1)
+
+
+def test_worker_that_fails_after_the_master_ended_well_fails_the_task_by_name(
+    make: Maker, backend_home: Path, tmp_path: Path
+) -> None:
+    over = tmp_path / "master_is_over"
+    command = f"""
+if [ "$RANK" = 0 ]; then touch {over}; exit 0; fi
+until [ -e {over} ]; do sleep 0.05; done
+sleep 1; echo checkpoint was cut off; exit 1
+"""
+    operator, context = make(command, workers=1, deferrable=False)
+    with pytest.raises(AirflowException, match=r"worker-0 \(rank 1\).*exit code 1") as caught:
+        execute(operator, context)
+    assert "checkpoint was cut off" in str(caught.value)
+    (status,) = statuses(backend_home)
+    assert status.phase is Phase.FAILED
+    assert {replica.name: replica.phase for replica in status.replicas} == {
+        "master-0": Phase.SUCCEEDED,
+        "worker-0": Phase.FAILED,
+    }
+
+
 def test_event_says_how_the_task_ends(make: Maker, backend_home: Path) -> None:
     operator, context = make("sleep 60")
     trigger = deferred(operator, context)
