@@ -17,6 +17,7 @@ import psutil
 from siflow_provider.backends.local.capacity import Amounts
 from siflow_provider.backends.local.ending import failure_of, oom_kills, report_results
 from siflow_provider.backends.local.ledger import Admission, Entry, Ledger
+from siflow_provider.backends.local.lock import is_still
 from siflow_provider.backends.local.place import prepare
 from siflow_provider.backends.local.processes import Processes
 from siflow_provider.backends.local.record import Replica, RunState, Submission, lost, read_submission
@@ -46,8 +47,9 @@ class _CannotPrepare(UsageError):
 class Attempt:
     """The supervisor's work. Made and run once a process."""
 
-    def __init__(self, state_dir: StateDir, folder: RunFolder) -> None:
+    def __init__(self, state_dir: StateDir, folder: RunFolder, lock: int) -> None:
         self._folder = folder
+        self._lock = lock
         self._state_dir = state_dir
         self._ledger = Ledger(state_dir)
         self._processes = Processes()
@@ -156,10 +158,10 @@ class Attempt:
     def _conclude(self, runner: Runner, ending: Ending, *, keep: bool) -> None:
         """Write the state that the work ended with; without `keep` after all processes are gone."""
         if not keep:
-            runner.stop(GRACE_SECONDS)
+            runner.stop(self._grace_seconds)
             self._end_processes()
             self._observe(runner.poll())
-            self._ledger.leave(self._submission.ref.name)
+            self._leave()
         note = report_results(self._folder, self._submission)
         if note:
             self._event(note, warning=True)
@@ -175,10 +177,24 @@ class Attempt:
     # -- the end
 
     def _ending_asked(self) -> bool:
-        return self._told_to_end or self._folder.stop.exists()
+        return self._told_to_end or self._folder.stop.exists() or not self._has_folder
+
+    @property
+    def _has_folder(self) -> bool:
+        """Whether the run's folder is there and no other run's: without it nobody can follow or stop the run."""
+        return is_still(self._folder.lock, self._lock)
+
+    @property
+    def _grace_seconds(self) -> float:
+        """How long replicas may take to end: no time when the run is already told as lost, with nothing running."""
+        return GRACE_SECONDS if self._has_folder else 0.0
+
+    def _leave(self) -> None:
+        if self._has_folder:  # else the ledger drops the entry by itself, or another run has one of this name
+            self._ledger.leave(self._submission.ref.name)
 
     def _end_processes(self) -> None:
-        for survivor in self._processes.end_all(GRACE_SECONDS):
+        for survivor in self._processes.end_all(self._grace_seconds):
             self._event(f"{survivor} could not be ended: it is another user's, or hangs in the kernel", warning=True)
 
     def _fail(self, error: Exception) -> None:
@@ -198,12 +214,12 @@ class Attempt:
     def _finish(self, runner: Runner | None) -> None:
         """See that nothing runs and that the state is a last one, whichever way we came here."""
         if runner is not None:
-            runner.stop(GRACE_SECONDS)
+            runner.stop(self._grace_seconds)
         self._end_processes()
         if runner is not None:
             self._observe(runner.poll())
-        self._ledger.leave(self._submission.ref.name)
-        if self._state.phase.terminal:
+        self._leave()
+        if self._state.phase.terminal or not self._has_folder:
             return
         if self._folder.stop.exists():
             asked = read_json(self._folder.stop) or {}
@@ -224,9 +240,14 @@ class Attempt:
 
     def _save(self, **changes: Any) -> None:
         self._state = self._state.model_copy(update=changes)
-        if self._state != self._written:
+        if self._state == self._written or not self._has_folder:
+            return
+        try:
             write_json(self._folder.state, self._state.model_dump(mode="json"))
-            self._written = self._state
+        except FileNotFoundError:
+            if self._has_folder:  # else it was removed this very moment, and there is no one to tell
+                raise
+        self._written = self._state
 
     def _on_terminate(self) -> None:
         self._told_to_end = True

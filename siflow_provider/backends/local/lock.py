@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["is_held", "locked", "take"]
+__all__ = ["is_held", "is_still", "locked", "take"]
 
 
 def take(path: Path) -> int:
@@ -44,6 +44,22 @@ def is_held(path: Path) -> bool:
     finally:
         os.close(descriptor)
     return False
+
+
+def is_still(path: Path, descriptor: int) -> bool:
+    """Say whether `path` names the very file that `descriptor` has open: False when it was removed or replaced.
+
+    The open file keeps its inode, so another file can't be mistaken for it. What can't be looked at now counts as
+    still there.
+    """
+    try:
+        there = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    held = os.fstat(descriptor)
+    return (there.st_dev, there.st_ino) == (held.st_dev, held.st_ino)
 
 
 @contextmanager

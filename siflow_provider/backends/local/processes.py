@@ -47,7 +47,7 @@ class Processes:
         Raises:
             OSError: the program, the directory or the log file can't be used.
         """
-        log.parent.mkdir(parents=True, exist_ok=True)
+        log.parent.mkdir(exist_ok=True)  # no parents: a run's folder that somebody removed must not come back
         with log.open("ab") as output:
             process = subprocess.Popen(
                 list(argv),

@@ -241,6 +241,8 @@ class RayCluster:
         folder = find_shared_folder(self._launch.document, self._launch.folder)
         if folder is None or not self._ray["shared_storage"]["clean_up"]:
             return
+        if not self._launch.folder.is_dir():  # the run counts as lost, so a further attempt may already use the data
+            return
         if self._ending is None or self._ending.succeeded:
             clean_up(self._launch.document, self._launch.folder)
         else:

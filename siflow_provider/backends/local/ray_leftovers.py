@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-__all__ = ["find_processes", "remember_temp_dir", "remove_leftovers"]
+__all__ = ["find_processes", "remember_temp_dir", "remove_cluster", "remove_leftovers"]
 
 _FILE = "ray-temp-dir.json"
 _WAIT_SECONDS = 5.0
@@ -35,14 +35,19 @@ def remove_leftovers(work: Path) -> None:
         temp_dir = Path(json.loads((work / _FILE).read_text(encoding="utf-8"))["temp_dir"])
     except FileNotFoundError:
         return
+    remove_cluster(temp_dir)
+    if not temp_dir.exists():
+        (work / _FILE).unlink(missing_ok=True)
+
+
+def remove_cluster(temp_dir: Path) -> None:
+    """End what still runs of the cluster in `temp_dir`, and remove this folder. Idempotent."""
     doomed = find_processes(temp_dir)
     for process in doomed:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
     psutil.wait_procs(doomed, timeout=_WAIT_SECONDS)
     shutil.rmtree(temp_dir, ignore_errors=True)
-    if not temp_dir.exists():
-        (work / _FILE).unlink(missing_ok=True)
 
 
 def find_processes(temp_dir: Path) -> list[psutil.Process]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from siflow_provider.backends.local.processes import exit_code
 from siflow_provider.backends.local.ray_api import RayApi
 from siflow_provider.backends.local.ray_job import entrypoint, redirect_output
-from siflow_provider.backends.local.ray_leftovers import remember_temp_dir, remove_leftovers
+from siflow_provider.backends.local.ray_leftovers import remember_temp_dir, remove_cluster, remove_leftovers
 from siflow_provider.backends.local.ray_nodes import (
     cluster_env,
     head_command,
@@ -121,11 +121,12 @@ class RayProcesses:
             return
         logs = self._temp_dir / "session_latest" / "logs"
         try:
-            if logs.is_dir():
+            if logs.is_dir() and self._work.is_dir():  # else somebody removed the run's folder
                 shutil.copytree(logs, self._work / "ray-logs", symlinks=True, dirs_exist_ok=True)
         except OSError as error:
             self._launch.event(f"not all of Ray's own logs could be kept: {error}", warning=True)
         remove_leftovers(self._work)
+        remove_cluster(self._temp_dir)  # the note of it may be gone with the run's folder
 
     @property
     def _folder(self) -> Path:

@@ -50,7 +50,7 @@ def main(argv: list[str]) -> int:
         os.write(writer, bytes([code]))
         os.close(writer)
         if code == PUBLISHED:
-            _guard(state, state.run(name))
+            _guard(state, state.run(name), lock)
     except BaseException:
         traceback.print_exc()
     finally:
@@ -79,7 +79,7 @@ def _publish(state: StateDir, staging: RunFolder, name: str) -> int:
     return PUBLISHED
 
 
-def _guard(state: StateDir, folder: RunFolder) -> None:
+def _guard(state: StateDir, folder: RunFolder, lock: int) -> None:
     from siflow_provider.backends.local.tether import become_subreaper, die_with_parent
 
     become_subreaper()
@@ -88,24 +88,24 @@ def _guard(state: StateDir, folder: RunFolder) -> None:
     if supervisor == 0:
         os.setsid()
         die_with_parent(signal.SIGTERM)
-        _supervise(state, folder, guard)
+        _supervise(state, folder, lock, guard)
     while True:
         pid, status = os.waitpid(-1, 0)
         if pid == supervisor:
             break
     code = os.waitstatus_to_exitcode(status)
     if code != 0:  # 0: it ended everything and wrote the last state itself
-        _clean_up(state, folder, code)
+        _clean_up(state, folder, lock, code)
 
 
-def _supervise(state: StateDir, folder: RunFolder, guard: int) -> None:
+def _supervise(state: StateDir, folder: RunFolder, lock: int, guard: int) -> None:
     """Run the attempt in this process and end it."""
     code = 1
     try:
         from siflow_provider.backends.local.attempt import Attempt
 
         if os.getppid() == guard:
-            Attempt(state, folder).run()
+            Attempt(state, folder, lock).run()
         code = 0
     except BaseException:
         traceback.print_exc()
@@ -114,14 +114,17 @@ def _supervise(state: StateDir, folder: RunFolder, guard: int) -> None:
         os._exit(code)
 
 
-def _clean_up(state: StateDir, folder: RunFolder, code: int) -> None:
+def _clean_up(state: StateDir, folder: RunFolder, lock: int, code: int) -> None:
     """End what is left of the run, give back its share, and see that it has a last state."""
     from siflow_provider.backends.local.ledger import Ledger
+    from siflow_provider.backends.local.lock import is_still
     from siflow_provider.backends.local.processes import Processes
     from siflow_provider.backends.local.ray_leftovers import remove_leftovers
     from siflow_provider.backends.local.record import close_abandoned
 
     Processes().end_all(0.0)
+    if not is_still(folder.lock, lock):  # somebody removed it, and what stands in its place is another run's
+        return
     remove_leftovers(folder.work)
     folder.hidden.unlink(missing_ok=True)
     close_abandoned(folder, code)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import os
 import shutil
@@ -97,12 +96,8 @@ class LocalWorld:
         return [(path, self.task(form.pop("command", "true"), **form)) for path, form in fields]
 
     async def vanish(self, ref: JobRef) -> None:
-        folder = self._folder(ref)
-        for process in await asyncio.to_thread(self._processes, ref):
-            with contextlib.suppress(psutil.NoSuchProcess):  # one that ended with its supervisor
-                process.kill()
-        await self._until(lambda: not self._processes(ref), "the run's processes are gone")
-        await asyncio.to_thread(shutil.rmtree, folder)
+        aside = self._folder(ref).rename(self._state / f"{ref.uid}.removed")
+        await asyncio.to_thread(shutil.rmtree, aside)
 
     async def stuck_start(self, backend: TrainingBackend) -> JobRef:
         """Freeze the supervisor of a large gang between its admission and its last replica."""

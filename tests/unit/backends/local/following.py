@@ -14,7 +14,7 @@ from siflow_provider.backends.local.backend import LocalBackend
 from siflow_provider.backends.local.processes import MARKER_ENV
 from siflow_provider.core.status import JobRef, LogCursor, Phase, Status
 
-__all__ = ["end_of", "lines_of", "processes_of", "running", "supervisor_of", "until"]
+__all__ = ["end_of", "has_ended", "lines_of", "processes_of", "running", "supervisor_of", "until"]
 
 DEADLINE_SECONDS = 60.0
 
@@ -58,6 +58,14 @@ def supervisor_of(state_dir: Path, ref: JobRef) -> psutil.Process:
     """Return the run's supervisor; its parent is the guard."""
     state = json.loads((state_dir / "runs" / ref.name / "state.json").read_text())
     return psutil.Process(state["supervisor"])
+
+
+def has_ended(process: psutil.Process) -> bool:
+    """Say whether the process is over, whether or not its parent has noticed."""
+    try:
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
 
 
 def _marked(process: psutil.Process, uid: str) -> bool:

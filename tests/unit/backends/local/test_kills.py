@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from siflow_provider.backends.local.backend import LocalBackend
 from siflow_provider.backends.local.lock import is_held
 from siflow_provider.core.identity import Identity
 from siflow_provider.core.status import FailureClass, Phase
-from tests.unit.backends.local.following import end_of, processes_of, running, supervisor_of, until
+from tests.unit.backends.local.following import end_of, has_ended, processes_of, running, supervisor_of, until
 from tests.unit.backends.local.tasks import context, task
 
 _ESCAPING = "(setsid sleep 611 & setsid bash -c 'sleep 612 & disown; sleep 613' & ) ; sleep 614"
@@ -130,6 +131,54 @@ async def test_stop_finds_what_outlived_a_wholly_killed_supervision(backend: Loc
     assert processes_of(ref) == []
     status = await backend.status(ref)
     assert (status.phase, status.ended_at) == (Phase.LOST, ended_at)
+
+
+async def test_run_whose_folder_is_removed_ends_itself_within_seconds(backend: LocalBackend, state_dir: Path) -> None:
+    ref = await backend.submit(backend.render(task(f"trap '' TERM; {_ESCAPING}", workers=1), context()))
+    await running(backend, ref)
+    await until(lambda: len(processes_of(ref)) >= 8)
+    supervisor = supervisor_of(state_dir, ref)
+    guard = supervisor.parent()
+    assert guard is not None
+    folder = state_dir / "runs" / ref.name
+    await asyncio.to_thread(shutil.rmtree, folder)
+    assert (await end_of(backend, ref)).phase is Phase.LOST
+    async with asyncio.timeout(5):
+        await until(lambda: has_ended(supervisor) and has_ended(guard))
+    assert processes_of(ref) == []
+    assert not folder.exists()
+    assert (await backend.quota(task("true"))).fits_now
+
+
+async def test_run_that_takes_the_place_of_a_removed_one_is_not_touched(backend: LocalBackend, state_dir: Path) -> None:
+    identity = Identity(dag_id="d", task_id="t", run_id="r")
+    manifest = backend.render(task("sleep 600"), context(identity))
+    first = await backend.submit(manifest)
+    await running(backend, first)
+    old = supervisor_of(state_dir, first)
+    old.suspend()  # so that it meets the new folder, not a missing one
+    await asyncio.to_thread(shutil.rmtree, state_dir / "runs" / first.name)
+    second = await backend.submit(manifest)
+    assert (second.name, second.uid != first.uid) == (first.name, True)
+    old.resume()
+    await running(backend, second)
+    await until(lambda: has_ended(old) and processes_of(first) == [])
+    assert (await backend.status(first)).phase is Phase.LOST
+    assert (await backend.status(second)).phase is Phase.RUNNING
+    assert len(processes_of(second)) > 0
+    assert (state_dir / "queue" / f"{second.name}.json").exists()
+
+
+async def test_waiting_run_whose_folder_is_removed_gives_up_its_place(backend: LocalBackend, state_dir: Path) -> None:
+    ref = await backend.submit(backend.render(task("true", cpu="100000"), context()))
+    folder = state_dir / "runs" / ref.name
+    await until(lambda: "can never fit" in json.loads((folder / "state.json").read_text())["reason"])
+    supervisor = supervisor_of(state_dir, ref)
+    await asyncio.to_thread(shutil.rmtree, folder)
+    await until(lambda: has_ended(supervisor))
+    assert (await backend.status(ref)).phase is Phase.LOST
+    await backend.quota(task("true"))
+    assert not (state_dir / "queue" / f"{ref.name}.json").exists()
 
 
 async def test_rank_that_ignores_sigterm_is_killed_after_the_grace(backend: LocalBackend) -> None:

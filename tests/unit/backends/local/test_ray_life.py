@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -189,6 +190,20 @@ async def test_killed_supervisor_leaves_no_ray_process_and_the_run_is_lost(
     assert (await wait_for(backend, ref, Phase.LOST)).phase is Phase.LOST
     await wait_until(lambda: not living(processes))
     await wait_until(lambda: not temp_dir.exists())
+
+
+async def test_cluster_whose_run_folder_is_removed_ends_itself(backend: LocalBackend, state_dir: Path) -> None:
+    ref = await submit(backend, ray_task("echo up; sleep 600"))
+    await wait_for(backend, ref, Phase.RUNNING)
+    temp_dir = temp_dir_of(state_dir, ref)
+    processes = living(family(state_dir, ref))
+    assert len(processes) > 3
+    folder = state_dir / "runs" / ref.name
+    await asyncio.to_thread(shutil.rmtree, folder)
+    assert (await backend.status(ref)).phase is Phase.LOST
+    await wait_until(lambda: not living(processes) and not find_processes(temp_dir))
+    assert not temp_dir.exists()
+    assert not folder.exists()
 
 
 async def test_delete_sweeps_what_is_left_when_guard_and_supervisor_were_killed(
