@@ -16,6 +16,7 @@ import psutil
 
 from siflow_provider.backends.local.capacity import Amounts
 from siflow_provider.backends.local.ending import failure_of, oom_kills, report_results
+from siflow_provider.backends.local.grace import grace_seconds
 from siflow_provider.backends.local.ledger import Admission, Entry, Ledger
 from siflow_provider.backends.local.lock import is_still
 from siflow_provider.backends.local.place import prepare
@@ -28,10 +29,8 @@ from siflow_provider.backends.local.tether import become_subreaper
 from siflow_provider.core.status import Failure, FailureClass, Phase, QueuePlace
 from siflow_provider.errors import SiflowError, UsageError
 
-__all__ = ["GRACE_SECONDS", "Attempt"]
+__all__ = ["Attempt"]
 
-GRACE_SECONDS = 10.0
-"""How long a replica may take to end after SIGTERM."""
 _POLL_SECONDS = 0.2
 _RUNNERS = {
     "PyTorchJob": "siflow_provider.backends.local.gang:Gang",
@@ -146,7 +145,7 @@ class Attempt:
             self._pause()
 
     def _observe(self, now: RunnerState) -> None:
-        replicas = _replicas(now, self._state.replicas)
+        replicas = _replicas(now, self._state.replicas, self._veil)
         changes: dict[str, Any] = {"replicas": replicas, "links": {**self._links, **now.links}}
         if not self._state.phase.terminal:
             changes["reason"] = now.reason
@@ -187,7 +186,7 @@ class Attempt:
     @property
     def _grace_seconds(self) -> float:
         """How long replicas may take to end: no time when the run is already told as lost, with nothing running."""
-        return GRACE_SECONDS if self._has_folder else 0.0
+        return grace_seconds() if self._has_folder else 0.0
 
     def _leave(self) -> None:
         if self._has_folder:  # else the ledger drops the entry by itself, or another run has one of this name
@@ -235,7 +234,7 @@ class Attempt:
     # -- the state file and the clock
 
     def _event(self, text: str, *, warning: bool = False) -> None:
-        self._state = self._state.with_event(text, warning=warning)
+        self._state = self._state.with_event(self._veil.over(text), warning=warning)
         self._save()
 
     def _save(self, **changes: Any) -> None:
@@ -265,14 +264,15 @@ def _runner(launch: Launch) -> Runner:
     return make(launch)
 
 
-def _replicas(now: RunnerState, before: tuple[Replica, ...]) -> tuple[Replica, ...]:
+def _replicas(now: RunnerState, before: tuple[Replica, ...], veil: Veil) -> tuple[Replica, ...]:
     known = {replica.name: replica for replica in before}
     out = []
     for status in now.replicas:
         pid = now.pids.get(status.name)
         old = known.get(status.name)
         started = old.started if old is not None and old.pid == pid else _started(pid)
-        out.append(Replica(**asdict(status), pid=pid, started=started))
+        shown = asdict(status) | {"reason": veil.over(status.reason)}
+        out.append(Replica(**shown, pid=pid, started=started))
     return tuple(out)
 
 

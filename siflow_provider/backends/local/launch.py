@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from siflow_provider.backends.local.capacity import Amounts
+from siflow_provider.backends.local.grace import grace_seconds
 from siflow_provider.backends.local.ledger import Entry
 from siflow_provider.backends.local.lock import take
 from siflow_provider.backends.local.record import RunState, Submission, read_submission
@@ -71,6 +72,7 @@ def launch(state: StateDir, manifest: Manifest) -> JobRef:
     # by its labels first: another name_prefix makes another name, and no second run
     if (existing := _linked(link, labels) or find_ref(state, labels, manifest.name)) is not None:
         return existing
+    grace_seconds()  # a wrong one is told to whoever submits, and not to the supervisor's log
     state.sweep()
     ref = _new_ref(manifest)
     folder = RunFolder(state.path / "new" / ref.uid)

@@ -27,8 +27,8 @@ __all__ = ["NAME_EXISTS", "PUBLISHED", "SUPERVISOR_NAMES", "main"]
 PUBLISHED = 0
 NAME_EXISTS = 3
 _BROKEN = 4
-SUPERVISOR_NAMES = frozenset({"COVERAGE_PROCESS_CONFIG", "COVERAGE_PROCESS_START"})
-"""Variables that the supervisor gets and its replicas don't: a test run measures only the former."""
+SUPERVISOR_NAMES = frozenset({"COVERAGE_PROCESS_CONFIG", "COVERAGE_PROCESS_START", "SIFLOW_LOCAL_GRACE_PERIOD"})
+"""Variables that the supervisor gets and its replicas don't: they are about the supervision alone."""
 
 
 def main(argv: list[str]) -> int:

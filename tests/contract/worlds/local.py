@@ -14,6 +14,7 @@ from typing import Any
 import psutil
 
 from siflow_provider.backends.local.backend import LocalBackend
+from siflow_provider.backends.local.grace import GRACE_ENV
 from siflow_provider.backends.settings import Settings
 from siflow_provider.core.identity import Identity
 from siflow_provider.core.protocol import RenderContext, TrainingBackend
@@ -30,6 +31,8 @@ _AMOUNTS: dict[Size, dict[str, str]] = {
     "impossible": {"cpu": "64", "memory": "16Mi"},
 }
 _RAY_AMOUNTS = {"cpu": "1", "memory": "1Gi"}
+_GRACE = "2s"
+"""Long enough for a shell that ends in order, short enough for tests of one that does not."""
 _MANY = 40
 _TRIES = 10
 
@@ -41,6 +44,8 @@ class LocalWorld:
     patience_seconds = 30.0
 
     def __init__(self, folder: Path) -> None:
+        self._grace_before = os.environ.get(GRACE_ENV)
+        os.environ[GRACE_ENV] = _GRACE
         self._state = folder / "state"
         self._state.mkdir()
         (self._state / "capacity.json").write_text(json.dumps({"cpu": 2, "memory": "4Gi", "gpus": 0}))
@@ -127,6 +132,9 @@ class LocalWorld:
         for thaw in self._thawing:
             thaw.cancel()
         await asyncio.gather(*self._thawing, return_exceptions=True)
+        del os.environ[GRACE_ENV]
+        if self._grace_before is not None:
+            os.environ[GRACE_ENV] = self._grace_before
 
     def _folder(self, ref: JobRef) -> Path:
         return self._state / "runs" / ref.name

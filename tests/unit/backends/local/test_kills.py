@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from siflow_provider.backends.local.backend import LocalBackend
+from siflow_provider.backends.local.grace import GRACE_ENV
 from siflow_provider.backends.local.lock import is_held
 from siflow_provider.core.identity import Identity
 from siflow_provider.core.status import FailureClass, Phase
@@ -181,7 +182,10 @@ async def test_waiting_run_whose_folder_is_removed_gives_up_its_place(backend: L
     assert not (state_dir / "queue" / f"{ref.name}.json").exists()
 
 
-async def test_rank_that_ignores_sigterm_is_killed_after_the_grace(backend: LocalBackend) -> None:
+async def test_rank_that_ignores_sigterm_is_killed_after_the_grace(
+    backend: LocalBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(GRACE_ENV, "1s")
     command = "trap '' TERM; if [ $RANK = 1 ]; then exit 7; fi; while true; do sleep 1; done"
     ref = await backend.submit(backend.render(task(command, workers=1), context()))
     status = await end_of(backend, ref)
