@@ -12,7 +12,8 @@ from siflow_provider.core.outcome import FollowPolicy
 from siflow_provider.core.policy import follow_policy
 from siflow_provider.core.protocol import TrainingBackend
 from siflow_provider.core.run import run
-from siflow_provider.core.status import Phase
+from siflow_provider.core.status import Kind, Phase
+from siflow_provider.core.veil import Veil
 from siflow_provider.errors import NameTaken, SiflowError, UnsupportedError
 from tests.contract.life import Told, context, end, expect_nothing_running, read, start, texts, until_phase
 from tests.contract.world import World
@@ -73,6 +74,27 @@ async def test_it_is_in_no_status_though_the_last_lines_of_a_failed_run_hold_it(
     assert status.failure is not None
     assert "bad token ***" in status.failure.last_lines
     assert secret not in repr(status)
+
+
+@pytest.mark.parametrize(
+    "kind", ["PyTorchJob", pytest.param("RayJob", marks=[pytest.mark.ray, pytest.mark.timeout(240)])]
+)
+async def test_a_failing_run_that_prints_it_is_told_with_the_mask_in_its_place(
+    world: World, backend: TrainingBackend, secret: str, kind: Kind
+) -> None:
+    """The backend masks a failure before it keeps it; lines are masked by who shows them, and who knows the values."""
+    command = 'echo "bad token $SECRET"; echo "ValueError: $SECRET is no token" >&2; exit 3'
+    task = world.task(command, kind=kind, hidden={"SECRET": secret})
+    ended = await run(backend, task, context(), follow_policy(task), told := Told(), quota="require")
+    failure = ended.outcome.failure
+    assert failure is not None
+    assert failure.exit_code == 3
+    assert {"bad token ***", "ValueError: *** is no token"} <= set(failure.last_lines)
+    assert secret not in "\n".join([failure.describe(), ended.outcome.model_dump_json(), *told.notes, *told.warnings])
+    assert secret not in repr([await backend.status(ended.outcome.ref), await backend.runs()])
+    shown = [Veil.of([secret]).over(line.text) for line in told.lines]
+    assert "bad token ***" in shown
+    assert secret not in "\n".join(shown)
 
 
 async def test_it_is_in_no_error(world: World, backend: TrainingBackend, secret: str) -> None:
