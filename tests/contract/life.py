@@ -7,7 +7,9 @@ from collections.abc import Callable
 
 from siflow_provider.core.identity import Identity
 from siflow_provider.core.outcome import AlertRule
+from siflow_provider.core.policy import follow_policy
 from siflow_provider.core.protocol import RenderContext, TrainingBackend
+from siflow_provider.core.run import RunEnd, run
 from siflow_provider.core.status import JobRef, LogCursor, LogLine, LogSelection, Phase, Status
 from siflow_provider.spec.resolve import ResolvedTask
 from tests.contract.world import World
@@ -47,6 +49,16 @@ async def until_phase(backend: TrainingBackend, ref: JobRef, *phases: Phase) -> 
 async def end(backend: TrainingBackend, ref: JobRef) -> Status:
     """Watch the run to its end."""
     return await until(backend, ref, lambda status: status.phase.terminal)
+
+
+async def run_to_end(backend: TrainingBackend, task: ResolvedTask, told: Told) -> tuple[RunEnd, list[JobRef]]:
+    """Run the task as the command does, and return its end and each attempt's ref."""
+    refs: list[JobRef] = []
+    async with asyncio.timeout(120):
+        ended = await run(
+            backend, task, context(), follow_policy(task, logs="all"), told, quota="require", on_ref=refs.append
+        )
+    return ended, refs
 
 
 async def read(

@@ -37,7 +37,7 @@ from tests.unit.backends.local.tasks import context, task
 async def main():
     async with LocalBackend(Settings(state_dir=sys.argv[1])) as backend:
         identity = Identity(dag_id="d", task_id="t", run_id=sys.argv[2])
-        manifest = backend.render(task("sleep 1; echo done"), context(identity))
+        manifest = backend.render(task("sleep 0.3; echo done"), context(identity))
         print("ready", flush=True)
         await backend.submit(manifest)
         print("submitted", flush=True)
@@ -85,7 +85,7 @@ async def test_starter_killed_at_any_moment_of_a_submit_leaves_one_run_or_none(
     await asyncio.to_thread(_submit_and_be_killed, state_dir, "r", b"ready", milliseconds / 1000)
     identity = Identity(dag_id="d", task_id="t", run_id="r")
     found = await backend.find(identity)
-    ref = await backend.submit(backend.render(task("sleep 1; echo done"), context(identity)))
+    ref = await backend.submit(backend.render(task("sleep 0.3; echo done"), context(identity)))
     assert found in (None, ref)
     assert (await end_of(backend, ref)).phase is Phase.SUCCEEDED
     assert [status.ref for status in await backend.runs()] == [ref]
