@@ -54,6 +54,7 @@ def check(
     line_source: Document | Path | str | None = None,
     rendered: bool = False,
     jinja: Callable[[], jinja2.Environment] | None = None,
+    read_templates: bool = True,
 ) -> Checked:
     """Check a whole form; a wrong one is an answer here and never an exception.
 
@@ -65,6 +66,7 @@ def check(
         line_source: where lines and columns come from when `source` is a mapping read from that file.
         rendered: Airflow has rendered the form, so that braces in its free text are the author's own.
         jinja: makes the environment that reads the templates; Airflow's usual one by default.
+        read_templates: tell each template that can't be read; else that is left to whoever renders, if anybody does.
     """
     errors: list[Problem] = []
     try:
@@ -74,7 +76,7 @@ def check(
         return Checked(None, error.problems)
     mode = Mode(templates=templates, rendered=rendered)
     model = KINDS[_kind(data, kind, errors)]
-    if templates:
+    if templates and read_templates:
         errors.extend(unreadable_templates(data, jinja))
     task = validated(data, model, mode, errors)
     warnings = list(mode.warnings)
@@ -100,7 +102,7 @@ def load(
     Example:
         task = load("specs/train.yaml", catalog=load_catalog("catalog.yaml"))
     """
-    checked = check(source, catalog=catalog, templates=templates, kind=kind, rendered=rendered)
+    checked = check(source, catalog=catalog, templates=templates, kind=kind, rendered=rendered, read_templates=False)
     if checked.task is None:
         is_file = isinstance(source, Path) or (isinstance(source, str) and is_file_name(source))
         name = str(source) if is_file else ""

@@ -252,7 +252,10 @@ def test_templates_are_read_with_the_settings_of_the_dag() -> None:
 
 
 def test_bash_that_is_no_template_is_right_where_nobody_renders() -> None:
-    assert check(changed(PYTORCH, {"command": "echo ${#name}"})).errors == ()
+    form = changed(PYTORCH, {"command": "echo ${#name}"})
+    assert check(form).errors == ()
+    assert load(form, templates=True).command == "echo ${#name}"
+    assert PyTorchJob(**form).command == "echo ${#name}"
 
 
 def test_form_without_templates_loads_no_jinja() -> None:
