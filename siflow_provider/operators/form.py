@@ -16,6 +16,7 @@ from siflow_provider.spec.base import is_template
 from siflow_provider.spec.document import as_mapping, is_file_name, read_document
 from siflow_provider.spec.hidden import Hidden
 from siflow_provider.spec.task import PyTorchJob, RayJob
+from siflow_provider.spec.wording import nearest
 
 if TYPE_CHECKING:
     from airflow.sdk import DAG
@@ -54,9 +55,10 @@ def hide(value: Any) -> Any:
     if isinstance(value, Mapping):
         if is_hidden_form(value):
             return Hidden(value["value"])
-        if "value" in value and _is_meant_hidden(value):
-            return {**value, "value": Hidden(value["value"])}
-        hidden = {key: hide(item) for key, item in value.items()}
+        meant = _is_meant_hidden(value)
+        hidden = {
+            key: Hidden(item) if meant and nearest(key, ("value",)) else hide(item) for key, item in value.items()
+        }
         # a mapping with a life of its own, such as Airflow's params, stays what it is
         return hidden if type(value) is dict or any(hidden[key] is not item for key, item in value.items()) else value
     if type(value) in (list, tuple):
@@ -123,7 +125,10 @@ def is_hidden_form(value: object) -> TypeGuard[Mapping[str, Any]]:
 
 
 def _is_meant_hidden(value: Mapping[Any, Any]) -> bool:
-    return str(value.get("hidden", False)).strip().lower() != "false"
+    """Say whether somebody meant to hide the value, a misspelt flag included; no more than the two keys and a slip."""
+    return len(value) <= 4 and any(
+        str(item).strip().lower() != "false" for key, item in value.items() if nearest(key, ("hidden",))
+    )
 
 
 def unfold(value: Any) -> Any:

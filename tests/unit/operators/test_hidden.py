@@ -93,6 +93,7 @@ def mapping_that_is_no_dict(dag: DAG) -> None:
 
 def wrong_hidden_value_of_a_mapped_task(dag: DAG) -> None:
     env: Any = {"TOKEN": {"value": "canary-7391", "hidden": 1}, "KEY": {"value": "canary-7391", "hidden": True, "x": 1}}
+    env |= {"A": {"value": "canary-7391", "hiden": True}, "B": {"valeu": "canary-7391", "Hidden": "yes"}}
     PyTorchJobOperator.partial(task_id="t", **JOB, env=env, dag=dag).expand(workers=[1, 2])
 
 
