@@ -42,15 +42,18 @@ def end_unfinished_runs(stack: AirflowStack) -> None:
             Run(stack.rest, DAG_ID, left["dag_run_id"]).mark("failed")
 
 
+def login(stack: AirflowStack) -> str:
+    """Return the UI's login in words."""
+    user, password = stack.settings.login()
+    return f"user {user}, password {password}"
+
+
 def run_demo(stack: AirflowStack, conf: dict[str, Any], since: float) -> str:
     """Run the DAG as Airflow has read it at or after the moment `since`, show it, and return how it ended."""
     stack.wait_dag(DAG_ID, since=since, file=f"{DAG_ID}.py")
     end_unfinished_runs(stack)
     run = stack.trigger(DAG_ID, conf=conf)
-    user, password = stack.settings.login()
-    print(
-        f"watch it in the browser: {stack.settings.url}/dags/{DAG_ID}  (user {user}, password {password})", flush=True
-    )
+    print(f"watch it in the browser: {stack.settings.url}/dags/{DAG_ID}  ({login(stack)})", flush=True)
     state = Progress(run).follow(timeout=RUN_SECONDS)
     print_report(stack.rest, run, state)
     return state
@@ -71,7 +74,7 @@ def main() -> int:
             state = run_demo(stack, options.conf, began)
             if os.environ.get("KEEP", "") not in ("", "0"):
                 stack.keeper.keep()
-                print(f"Airflow stays up at {stack.settings.url}; `scripts/demo --down` ends it")
+                print(f"Airflow stays up at {stack.settings.url}  ({login(stack)}); `scripts/demo --down` ends it")
             else:
                 print("stopping Airflow", flush=True)
     except AlreadyUpError:
