@@ -37,6 +37,7 @@ __all__ = [
 SOURCES = ("spec", "task")
 """Keywords that take a whole form, so YAML text as well."""
 _HIDDEN_KEY = re.compile(r"\bhidden\b\W*:")
+_FEW_KEYS = 4
 PLACEHOLDER = "{{ known_at_run_time }}"
 """Stands for what only a run knows, when a form is checked before."""
 
@@ -126,7 +127,7 @@ def is_hidden_form(value: object) -> TypeGuard[Mapping[str, Any]]:
 
 def _is_meant_hidden(value: Mapping[Any, Any]) -> bool:
     """Say whether somebody meant to hide the value, a misspelt flag included; no more than the two keys and a slip."""
-    return len(value) <= 4 and any(
+    return len(value) <= _FEW_KEYS and any(
         str(item).strip().lower() != "false" for key, item in value.items() if nearest(key, ("hidden",))
     )
 
