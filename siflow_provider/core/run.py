@@ -56,16 +56,13 @@ async def run(
     """Run a task to its end.
 
     Args:
-        backend: opened by the caller.
-        task: the resolved task.
+        backend, task: opened by the caller; resolved.
         context: whose run it is; attempt 1.
-        policy: as `follow_policy` makes it.
-        reporter: who is told.
+        policy, reporter: as `follow_policy` makes it; who is told.
         quota: what a proof that the task can never be admitted does.
         on_ref: called with each new attempt before it is followed, to publish where it is.
         stop_asked: done, with who asked, as soon as the run shall end: it ends a back-off, and no retry follows. Who
             sets it also stops the attempt that `on_ref` told of.
-        clock: gives the moment now.
 
     Raises:
         UnsupportedError, NeverAdmissibleError, NameTaken, BackendError: as `launch` and `follow`.
@@ -73,9 +70,7 @@ async def run(
     step = await first_attempt(backend, task, context, policy, reporter, quota=quota)
     published = None
     while True:
-        if on_ref is not None and step.ref != published:
-            on_ref(step.ref)
-        published = step.ref
+        published = _publish(step.ref, published, on_ref)
         outcome = await follow(backend, step.ref, step.policy, reporter, cursor=step.cursor, clock=clock)
         if outcome.kind not in {OutcomeKind.RETRY, OutcomeKind.MOVE}:
             return RunEnd(outcome, step.ledger.totals)
@@ -86,6 +81,12 @@ async def run(
         step = await next_attempt(
             backend, task, context, policy, reporter, outcome=outcome, ledger=step.ledger, quota=quota, rested=True
         )
+
+
+def _publish(ref: JobRef, published: JobRef | None, on_ref: Callable[[JobRef], None] | None) -> JobRef:
+    if on_ref is not None and ref != published:
+        on_ref(ref)
+    return ref
 
 
 async def _rested(resting: Coroutine[Any, Any, None], stop_asked: asyncio.Future[str] | None) -> str | None:
