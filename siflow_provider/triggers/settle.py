@@ -12,7 +12,8 @@ from datetime import UTC, datetime, timedelta
 
 __all__ = ["settling_moment", "until_settled"]
 
-_SHORTEST, _LONGEST = timedelta(seconds=3), timedelta(seconds=30)
+_SHORTEST, _LONGEST = timedelta(seconds=6), timedelta(seconds=30)
+"""Three seconds were too few for a scheduler that shares two cores with eight workers and forty short jobs."""
 
 
 def settling_moment(deferred_at: datetime | None, started_at: datetime) -> datetime:
@@ -25,7 +26,7 @@ def settling_moment(deferred_at: datetime | None, started_at: datetime) -> datet
     if deferred_at is None:
         return started_at
     waited = max(timedelta(), started_at - deferred_at)
-    return deferred_at + min(max(2 * waited, _SHORTEST), _LONGEST)
+    return deferred_at + min(max(3 * waited, _SHORTEST), _LONGEST)
 
 
 async def until_settled(deferred_at: datetime | None, started_at: datetime) -> None:
