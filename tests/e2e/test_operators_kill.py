@@ -16,6 +16,15 @@ if TYPE_CHECKING:
 LONG = 'PyTorchJobOperator(task_id="train", command="echo at work; sleep 600", workers=1, **JOB)'
 
 
+@pytest.fixture(
+    params=[pytest.param("stack", id="sqlite", marks=pytest.mark.floor), pytest.param("pg_stack", id="postgres")]
+)
+def each_stack(request: pytest.FixtureRequest) -> AirflowStack:
+    """Return one stack after the other: a kill races the triggerer through the database, and here there are two."""
+    found: AirflowStack = request.getfixturevalue(request.param)
+    return found
+
+
 def deferred(stack: AirflowStack, name: str, body: str = LONG) -> Run:
     add_training_dag(stack, name, body)
     run = stack.trigger(name)
@@ -25,31 +34,30 @@ def deferred(stack: AirflowStack, name: str, body: str = LONG) -> Run:
 
 
 @pytest.mark.parametrize("state", ["failed", "success"])
-def test_marking_a_deferred_task_stops_its_run_and_says_so(stack: AirflowStack, state: str) -> None:
+def test_marking_a_deferred_task_stops_its_run_and_says_so(each_stack: AirflowStack, state: str) -> None:
     name = f"op_marked_{state}"
-    run = deferred(stack, name)
+    run = deferred(each_stack, name)
     run.ti("train").mark(state)
-    (status,) = wait_no_live_run(stack, name.replace("_", "-"))
+    (status,) = wait_no_live_run(each_stack, name.replace("_", "-"))
     assert status.phase is Phase.STOPPED
     assert f"the task was marked {state}" in status.stopped_by
     run.ti("train").wait_log(f"the task was marked {state}: stopping {status.ref.name}")
     assert run.ti("train").state == state
 
 
-@pytest.mark.floor
-def test_failing_the_whole_dag_run_stops_the_run(stack: AirflowStack) -> None:
-    run = deferred(stack, "op_run_failed")
+def test_failing_the_whole_dag_run_stops_the_run(each_stack: AirflowStack) -> None:
+    run = deferred(each_stack, "op_run_failed")
     run.mark("failed")
-    (status,) = wait_no_live_run(stack, "op-run-failed")
+    (status,) = wait_no_live_run(each_stack, "op-run-failed")
     assert status.phase is Phase.STOPPED
 
 
-def test_after_a_clear_the_old_run_is_gone_before_the_new_one_is_submitted(stack: AirflowStack) -> None:
+def test_after_a_clear_the_old_run_is_gone_before_the_new_one_is_submitted(each_stack: AirflowStack) -> None:
     body = LONG.replace("sleep 600", "[ $AIRFLOW_CTX_TRY_NUMBER = 2 ] || sleep 600")
-    run = deferred(stack, "op_cleared", body)
+    run = deferred(each_stack, "op_cleared", body)
     run.ti("train").clear()
     assert run.wait(120) == "success"
-    new, old = sorted(runs_of(stack, "op-cleared"), key=lambda status: str(status.submitted_at), reverse=True)
+    new, old = sorted(runs_of(each_stack, "op-cleared"), key=lambda status: str(status.submitted_at), reverse=True)
     assert (old.phase, new.phase) == (Phase.STOPPED, Phase.SUCCEEDED)
     assert old.ended_at is not None
     assert new.submitted_at is not None
