@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from itertools import pairwise
 from textwrap import dedent
 
 import pytest
 
 from scripts.airflow_stack import AirflowStack
 from scripts.airflow_stack.run import Run
-from siflow_provider.core.status import JobRef
+from siflow_provider.core.status import JobRef, Phase
 from tests.e2e import somebody
+from tests.e2e.training import runs_of
 
 CANARY = "c4n4ry-of-the-quota-sensor"
 CORES = os.cpu_count() or 1
 RETRIES = 3
+RACERS = 3
 MODES = ("poke", "reschedule", "deferrable")
 DAG = f"""
 from airflow.sdk import DAG
@@ -134,3 +137,29 @@ def test_a_connection_that_is_missing_fails_also_softly(stack: AirflowStack) -> 
     assert run.states() == dict.fromkeys(MODES, "failed")
     for mode in MODES:
         assert "there is no connection 'nowhere' in the worker" in run.ti(mode).log()
+
+
+def test_of_several_sensors_that_see_the_same_room_all_pass_and_the_queue_runs_one_task_at_a_time(
+    stack: AirflowStack, busy: JobRef
+) -> None:
+    run = start(
+        stack,
+        "quota_race",
+        f"""
+        for number in range({RACERS}):
+            train = PyTorchJobOperator(
+                task_id=f"train_{{number}}", image="registry.example/x:1", command="sleep 3",
+                compute={{"type": "on_demand", "instances": [{{"cpu": {CORES}, "memory": "64Mi"}}]}},
+            )
+            QuotaSensor(task_id=f"quota_{{number}}", task=train, deferrable=True, timeout=300) >> train
+        """,
+    )
+    for number in range(RACERS):
+        run.ti(f"quota_{number}").wait_log("no room yet", timeout=120)
+    somebody.remove(stack, busy)
+    assert run.wait(200) == "success", run.states()
+    found = runs_of(stack, "quota-race-train")
+    assert {one.phase for one in found} == {Phase.SUCCEEDED}
+    ran = sorted((one.admitted_at, one.ended_at) for one in found if one.admitted_at and one.ended_at)
+    assert len(ran) >= RACERS
+    assert all(earlier[1] <= later[0] for earlier, later in pairwise(ran)), ran
