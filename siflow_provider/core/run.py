@@ -12,9 +12,10 @@ from siflow_provider.core.outcome import Outcome, OutcomeKind, Totals
 from siflow_provider.core.status import Failure, FailureClass, Phase
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable
     from datetime import datetime
 
+    from siflow_provider.core.attempts import Step
     from siflow_provider.core.launch import QuotaPolicy
     from siflow_provider.core.outcome import FollowPolicy, Reporter
     from siflow_provider.core.protocol import RenderContext, TrainingBackend
@@ -56,13 +57,15 @@ async def run(
     """Run a task to its end.
 
     Args:
-        backend, task: opened by the caller; resolved.
+        backend: opened by the caller.
+        task: the resolved task.
         context: whose run it is; attempt 1.
-        policy, reporter: as `follow_policy` makes it; who is told.
+        policy: as `follow_policy` makes it.
+        reporter: who is told.
         quota: what a proof that the task can never be admitted does.
         on_ref: called with each new attempt before it is followed, to publish where it is.
-        stop_asked: done, with who asked, as soon as the run shall end: it ends a back-off, and no retry follows. Who
-            sets it also stops the attempt that `on_ref` told of.
+        stop_asked: done, with who asked, when the run shall end; whoever sets it also stops the attempt of `on_ref`.
+        clock: gives the moment now.
 
     Raises:
         UnsupportedError, NeverAdmissibleError, NameTaken, BackendError: as `launch` and `follow`.
@@ -74,10 +77,8 @@ async def run(
         outcome = await follow(backend, step.ref, step.policy, reporter, cursor=step.cursor, clock=clock)
         if outcome.kind not in {OutcomeKind.RETRY, OutcomeKind.MOVE}:
             return RunEnd(outcome, step.ledger.totals)
-        if outcome.kind is OutcomeKind.RETRY:
-            by = await _rested(rest(step.ledger.applied(policy), reporter, outcome), stop_asked)
-            if by is not None:
-                return RunEnd(_stopped_between(outcome, by), step.ledger.totals)
+        if outcome.kind is OutcomeKind.RETRY and (by := await _rested(step, policy, reporter, outcome, stop_asked)):
+            return RunEnd(_stopped_between(outcome, by), step.ledger.totals)
         step = await next_attempt(
             backend, task, context, policy, reporter, outcome=outcome, ledger=step.ledger, quota=quota, rested=True
         )
@@ -89,9 +90,11 @@ def _publish(ref: JobRef, published: JobRef | None, on_ref: Callable[[JobRef], N
     return ref
 
 
-async def _rested(resting: Coroutine[Any, Any, None], stop_asked: asyncio.Future[str] | None) -> str | None:
+async def _rested(
+    step: Step, policy: FollowPolicy, reporter: Reporter, outcome: Outcome, stop_asked: asyncio.Future[str] | None
+) -> str | None:
     """Wait out the back-off and return None, or who asked for a stop as soon as somebody does."""
-    rested = asyncio.ensure_future(resting)
+    rested = asyncio.ensure_future(rest(step.ledger.applied(policy), reporter, outcome))
     awaited: set[asyncio.Future[Any]] = {rested} if stop_asked is None else {rested, stop_asked}
     try:
         await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
