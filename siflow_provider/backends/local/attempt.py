@@ -27,6 +27,7 @@ from siflow_provider.backends.local.runner import Ending, Launch, Runner, Runner
 from siflow_provider.backends.local.store import RunFolder, StateDir, read_json, write_json
 from siflow_provider.backends.local.tether import become_subreaper
 from siflow_provider.core.status import Failure, FailureClass, Phase, QueuePlace
+from siflow_provider.core.veil import Veil
 from siflow_provider.errors import SiflowError, UsageError
 
 __all__ = ["Attempt"]
@@ -145,7 +146,7 @@ class Attempt:
             self._pause()
 
     def _observe(self, now: RunnerState) -> None:
-        replicas = _replicas(now, self._state.replicas, self._veil)
+        replicas = _replicas(now, self._state.replicas, self._state.veil)
         changes: dict[str, Any] = {"replicas": replicas, "links": {**self._links, **now.links}}
         if not self._state.phase.terminal:
             changes["reason"] = now.reason
@@ -234,7 +235,7 @@ class Attempt:
     # -- the state file and the clock
 
     def _event(self, text: str, *, warning: bool = False) -> None:
-        self._state = self._state.with_event(self._veil.over(text), warning=warning)
+        self._state = self._state.with_event(self._state.veil.over(text), warning=warning)
         self._save()
 
     def _save(self, **changes: Any) -> None:
