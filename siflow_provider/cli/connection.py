@@ -13,7 +13,7 @@ import typer
 from siflow_provider.backends.settings import Settings, parse_connection
 from siflow_provider.errors import UsageError
 
-__all__ = ["DEFAULT_CONNECTION", "CatalogOption", "ConnOption", "JsonOption", "settings_of"]
+__all__ = ["DEFAULT_CONNECTION", "CatalogOption", "ConnOption", "JsonOption", "is_text", "settings_of"]
 
 DEFAULT_CONNECTION = "siflow_default"
 _STORE_VARIABLES = ("AIRFLOW__DATABASE__", "AIRFLOW__SECRETS__")
@@ -21,6 +21,12 @@ _STORE_VARIABLES = ("AIRFLOW__DATABASE__", "AIRFLOW__SECRETS__")
 ConnOption = Annotated[str, typer.Option("--conn", help="Connection: a URI, JSON or an Airflow connection id.")]
 CatalogOption = Annotated[str | None, typer.Option("--catalog", help="Catalog file; wins over the connection's.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def is_text(conn: str) -> bool:
+    """Say whether `--conn` is a connection itself (a URI or JSON), and no id of one."""
+    text = conn.strip()
+    return text.startswith("{") or "://" in text
 
 
 def settings_of(conn: str) -> Settings:
@@ -33,7 +39,7 @@ def settings_of(conn: str) -> Settings:
         UsageError: no such connection, or its content is wrong.
     """
     text = conn.strip()
-    if text.startswith("{") or "://" in text:
+    if is_text(text):
         return parse_connection(text)
     from_environment = os.environ.get(f"AIRFLOW_CONN_{text.upper()}")
     if from_environment:

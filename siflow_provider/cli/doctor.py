@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -12,7 +13,14 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from siflow_provider.cli.connection import DEFAULT_CONNECTION, CatalogOption, ConnOption, JsonOption, settings_of
+from siflow_provider.cli.connection import (
+    DEFAULT_CONNECTION,
+    CatalogOption,
+    ConnOption,
+    JsonOption,
+    is_text,
+    settings_of,
+)
 from siflow_provider.cli.output import print_json, print_table
 from siflow_provider.errors import SiflowError
 
@@ -61,13 +69,21 @@ def _examine(conn: str, catalog: str | None) -> Iterator[Finding]:
     try:
         settings = settings_of(conn)
     except SiflowError as error:
-        yield Finding("connection", False, error.message, error.hint)
+        yield Finding("connection", False, error.message, error.hint or f"correct {_source(conn)}")
         return
     yield Finding("connection", True, f"backend {settings.backend}")
     yield _catalog(settings, catalog)
     yield asyncio.run(_backend(settings))
     if settings.backend == "local":
         yield from _local()
+
+
+def _source(conn: str) -> str:
+    """Say where a connection's content stands."""
+    if is_text(conn):
+        return "the text given with --conn"
+    variable = f"AIRFLOW_CONN_{conn.upper()}"
+    return f"{variable} in the environment" if variable in os.environ else f"the connection {conn!r} in Airflow"
 
 
 def _package(name: str, mend: str, *, needed: bool = True) -> Finding:
