@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from siflow_provider.cli.connection import CatalogOption, JsonOption
-from siflow_provider.cli.output import print_json, problem_data
+from siflow_provider.cli.output import print_json, problem_data, write
 from siflow_provider.errors import Problem, SpecError, UsageError
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _report(results: list[tuple[str, tuple[Problem, ...], tuple[Problem, ...]]],
         )
     else:
         for file, errors, warnings in results:
-            sys.stdout.write(f"{file}: {'ok' if not errors else f'{len(errors)} to mend'}\n")
+            write(f"{file}: {'ok' if not errors else f'{len(errors)} to mend'}\n")
             for word, problems in (("error", errors), ("warning", warnings)):
                 sys.stdout.writelines(f"  {word}: {problem}\n" for problem in problems)
     if any(errors for _, errors, _ in results):
@@ -108,7 +108,7 @@ def render(
     manifest, warnings = _render(backend, task, RenderContext(identity=identity, user_name="user"))
     sys.stderr.writelines(f"warning: {warning}\n" for warning in (*checked.warnings, *warnings))
     for document in _revealed(backend, manifest) if reveal else manifest.documents:
-        sys.stdout.write("---\n" + write_yaml(document))
+        write("---\n" + write_yaml(document))
 
 
 def _render(backend: str, task: ResolvedTask, context: RenderContext) -> tuple[Manifest, list[str]]:

@@ -11,7 +11,7 @@ import sys
 import typer
 
 from siflow_provider.cli import convert, doctor, forms, quota, run, runs
-from siflow_provider.cli.output import print_error
+from siflow_provider.cli.output import print_error, write
 from siflow_provider.errors import SiflowError
 
 __all__ = ["app", "main"]
@@ -49,10 +49,8 @@ def main() -> None:
     except SiflowError as error:
         print_error(str(error))
         sys.exit(2)
-    except BrokenPipeError:
-        # the reader of the pipe (head, less) has seen enough; leave nothing for the interpreter to flush
-        sys.stdout = None
-        sys.exit(0)
+    finally:
+        write("")  # what is still buffered, while a reader that has left (head, less) changes no exit code
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from typing import Any, TextIO
 from siflow_provider.core.status import Status
 from siflow_provider.errors import Problem
 
-__all__ = ["print_error", "print_json", "print_table", "problem_data", "silence", "status_data"]
+__all__ = ["print_error", "print_json", "print_table", "problem_data", "silence", "status_data", "write"]
 
 
 def print_error(message: str) -> None:
@@ -23,7 +23,7 @@ def print_error(message: str) -> None:
 
 def print_json(value: object) -> None:
     """Write JSON for a program to stdout."""
-    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n")
+    write(json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n")
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -38,8 +38,18 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
             table.add_row(*map(str, row))
         Console().print(table)
         return
-    for line in (columns, *rows):
-        sys.stdout.write("\t".join(map(str, line)) + "\n")
+    write("".join("\t".join(map(str, line)) + "\n" for line in (columns, *rows)))
+
+
+def write(text: str) -> bool:
+    """Write to stdout at once; False, and no error, when nobody reads it any more (`ps | head -1`)."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        silence(sys.stdout)
+        return False
+    return True
 
 
 def silence(stream: TextIO) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from siflow_provider.cli.connection import DEFAULT_CONNECTION, CatalogOption, ConnOption, JsonOption, settings_of
 from siflow_provider.cli.forms import FileArgument
-from siflow_provider.cli.output import print_json, print_table
+from siflow_provider.cli.output import print_json, print_table, write
 from siflow_provider.cli.run import load_task
 from siflow_provider.errors import BackendError
 
@@ -30,7 +29,7 @@ def quota(
     if json:
         print_json({**asdict(report), "fits_now": report.fits_now, "never": report.never})
         return
-    sys.stdout.write(f"queue {report.queue}: {'fits now' if report.fits_now else report.why_not()}\n")
+    write(f"queue {report.queue}: {'fits now' if report.fits_now else report.why_not()}\n")
     answers: tuple[tuple[str, Answer], ...] = (
         ("your remaining quota", report.remaining),
         ("the pool now", report.available),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-import sys
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
@@ -17,7 +16,7 @@ from zoneinfo import ZoneInfo
 import typer
 
 from siflow_provider.cli.connection import DEFAULT_CONNECTION, ConnOption, JsonOption, settings_of
-from siflow_provider.cli.output import print_json, print_table, status_data
+from siflow_provider.cli.output import print_json, print_table, status_data, write
 from siflow_provider.core.status import LogCursor, Status
 from siflow_provider.errors import UsageError
 
@@ -128,9 +127,9 @@ def show(name: NameArgument, conn: ConnOption = DEFAULT_CONNECTION, json: JsonOp
             ],
         )
         for event in status.events:
-            sys.stdout.write(f"{_local(event.time, zone)} {over(event.text)}\n")
+            write(f"{_local(event.time, zone)} {over(event.text)}\n")
         if status.failure is not None:
-            sys.stdout.write(over(status.failure.describe()) + "\n")
+            write(over(status.failure.describe()) + "\n")
 
     _with_backend(conn, work)
 
@@ -157,8 +156,8 @@ def logs(
         status = await find_run(backend, name, user)
         lines = backend.logs(status.ref, selection, LogCursor(), follow=follow)
         async for line in lines:
-            sys.stdout.write(f"[{line.replica}] {status.veil.over(line.text)}\n")
-            sys.stdout.flush()
+            if not write(f"[{line.replica}] {status.veil.over(line.text)}\n"):
+                return
 
     _with_backend(conn, work)
 
@@ -170,6 +169,6 @@ def stop(name: NameArgument, conn: ConnOption = DEFAULT_CONNECTION) -> None:
         status = await find_run(backend, name, user)
         await backend.stop(status.ref, by="siflow-provider stop")
         after = await backend.status(status.ref)
-        sys.stdout.write(f"{name}: {after.phase}\n")
+        write(f"{name}: {after.phase}\n")
 
     _with_backend(conn, work)

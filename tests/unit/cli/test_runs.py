@@ -98,6 +98,18 @@ def test_a_run_whose_output_nobody_reads_any_more_is_stopped_and_that_is_said(co
     assert [run["phase"] for run in command("ps", "--all", "--json").data] == ["stopped"]
 
 
+def test_a_reader_that_has_seen_enough_changes_no_exit_code(command: Command) -> None:
+    assert command("run", command.form("seq 1 20000")).code == 0
+    (run,) = command("ps", "--all", "--json").data
+    for arguments in (("ps", "--all"), ("show", run["name"], "--json"), ("logs", run["name"]), ("schema",)):
+        process = command.start(*arguments)
+        assert process.stdout is not None
+        process.stdout.close()
+        process.stdout = None
+        _, err = process.communicate(timeout=60)
+        assert (process.returncode, err) == (0, "")
+
+
 def _read_until(process: subprocess.Popen[str], text: str) -> None:
     assert process.stderr is not None
     for line in process.stderr:
@@ -210,6 +222,15 @@ def test_doctor_says_what_is_there(command: Command) -> None:
     names = {finding["name"]: finding for finding in done.data}
     assert names["backend local"]["ok"]
     assert {"apache-airflow", "connection", "catalog", "ray", "py-spy"} <= set(names)
+
+
+@pytest.mark.parametrize("extra", [{"backendd": "local"}, {"backend": "slurm"}])
+def test_doctor_says_how_to_mend_a_wrong_connection(command: Command, extra: dict[str, str]) -> None:
+    done = command("doctor", "--json", "--conn", json.dumps({"conn_type": "siflow", "extra": extra}))
+    assert done.code == 1
+    (finding,) = [one for one in done.data if one["name"] == "connection"]
+    assert "backend" in finding["found"]
+    assert finding["mend"] == "correct the text given with --conn"
 
 
 def test_a_wrong_connection_is_explained(command: Command) -> None:
