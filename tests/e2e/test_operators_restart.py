@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from scripts.airflow_stack.run import TaskInstance
 
 COUNT = 400
-QUICK = 40  # a hundred take minutes of two cores: each is two processes of Airflow
+QUICK = 40  # these take 30 s, or 60 s on a busy machine; a hundred would take too long
 NUMBERS = f"""
 PyTorchJobOperator(
     task_id="train",
