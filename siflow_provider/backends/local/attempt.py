@@ -135,12 +135,13 @@ class Attempt:
 
     def _follow(self, runner: Runner) -> None:
         """Poll until the work has ended and nothing is kept, or somebody asked for the end."""
-        while not self._ending_asked():
+        while not self._told_to_end:  # at a shutdown of the machine the training ends of the same signal
+            asked = self._folder.stop.exists()  # before the look: work that has ended by now was quicker than the stop
             now = runner.poll()
             self._observe(now)
             if now.ending is not None and not self._state.phase.terminal:
                 self._conclude(runner, now.ending, keep=not now.finished)
-            if now.finished:
+            if now.finished or asked:
                 return
             self._processes.reap_orphans()
             self._pause()

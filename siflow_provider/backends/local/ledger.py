@@ -8,7 +8,9 @@ that could never fit is passed over.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from siflow_provider.backends.local.capacity import Amounts, machine
@@ -114,14 +116,14 @@ class Ledger:
         (self._folder / f"{name}.json").unlink(missing_ok=True)
 
     def usage(self) -> Usage:
-        """Return who holds what and who waits, the dead left out."""
+        """Return who holds what and who waits, the dead left out. Changes nothing and ends nothing."""
         with locked(self._lock):
-            return self._read()
+            return self._usage([entry for _, entry in self._entries() if entry is not None and self._is_alive(entry)])
 
     def admit(self, entry: Entry) -> Admission:
         """Let `entry` go if it is its turn and all of it fits; else say where it stands and why."""
         with locked(self._lock):
-            usage = self._read()
+            usage = self._usage(self._swept())
             ahead = usage.ahead(entry)
             if ahead or not entry.need.fits(usage.free):
                 return Admission(False, position=len(ahead) + 1, reason=_reason(entry, usage, ahead))
@@ -132,19 +134,27 @@ class Ledger:
             self.enter(held)
             return Admission(True, gpus=gpus)
 
-    def _read(self) -> Usage:
-        entries = []
+    def _entries(self) -> Iterator[tuple[Path, Entry | None]]:
         for path in self._folder.glob("*.json"):
-            entry = Entry.parse(read_json(path))
-            if entry is not None and self._state.run(entry.name).alive:
-                entries.append(entry)
-                continue
-            if entry is not None:
-                if kill_marked(entry.uid, patience_seconds=_KILL_SECONDS):
-                    entries.append(entry)  # its share is free only when nothing of it runs any more
-                    continue
+            yield path, Entry.parse(read_json(path))
+
+    def _is_alive(self, entry: Entry) -> bool:
+        return self._state.run(entry.name).alive
+
+    def _swept(self) -> list[Entry]:
+        """Return the entries that count, after the dead were removed and what was left of their runs was ended."""
+        kept = []
+        for path, entry in self._entries():
+            if entry is None:
+                path.unlink(missing_ok=True)
+            elif self._is_alive(entry) or kill_marked(entry.uid, patience_seconds=_KILL_SECONDS):
+                kept.append(entry)  # a dead run's share is free only when nothing of it runs any more
+            else:
                 self._state.run(entry.name).hidden.unlink(missing_ok=True)
-            path.unlink(missing_ok=True)
+                path.unlink(missing_ok=True)
+        return kept
+
+    def _usage(self, entries: list[Entry]) -> Usage:
         entries.sort(key=lambda entry: entry.turn)
         return Usage(
             machine(self._state),

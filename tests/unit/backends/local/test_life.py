@@ -8,6 +8,8 @@ import signal
 import time
 from pathlib import Path
 
+import pytest
+
 from siflow_provider.backends.local.backend import LocalBackend
 from siflow_provider.core.status import Phase
 from tests.unit.backends.local.following import end_of, lines_of, processes_of, running, supervisor_of, until
@@ -88,3 +90,22 @@ async def test_starter_that_ignores_sigterm_does_not_pass_that_on(backend: Local
     started = time.monotonic()
     await backend.stop(ref, by="ada")
     assert time.monotonic() - started < 5
+
+
+@pytest.mark.parametrize(("code", "phase"), [(0, Phase.SUCCEEDED), (7, Phase.FAILED)])
+async def test_run_that_ended_before_it_was_stopped_is_told_as_it_ended(
+    backend: LocalBackend, state_dir: Path, code: int, phase: Phase
+) -> None:
+    gate = state_dir / "go"
+    os.mkfifo(gate)
+    ref = await backend.submit(backend.render(task(f'read -r < "$GO"; exit {code}', env={"GO": str(gate)}), context()))
+    await running(backend, ref)
+    supervisor = supervisor_of(state_dir, ref)
+    supervisor.suspend()
+    await asyncio.to_thread(gate.write_text, "go\n")
+    await until(lambda: processes_of(ref) == [])
+    stopping = asyncio.create_task(backend.stop(ref, by="ada"))
+    await until((state_dir / "runs" / ref.name / "stop.json").exists)
+    supervisor.resume()
+    await stopping
+    assert (await backend.status(ref)).phase is phase

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import sys
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -12,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from siflow_provider.backends.local.backend import LocalBackend
+from siflow_provider.backends.local.lock import is_held
+from siflow_provider.backends.local.processes import MARKER_ENV
 from siflow_provider.core.quota import Verdict
 from siflow_provider.core.status import JobRef, Phase, Status
 from siflow_provider.errors import UsageError
@@ -112,6 +115,34 @@ async def test_killed_supervisor_gives_its_share_back(backend: LocalBackend, sta
     guard.kill()
     assert (await end_of(backend, waiting)).phase is Phase.SUCCEEDED
     assert (await backend.status(holder)).phase is Phase.LOST
+
+
+@pytest.mark.usefixtures("two_cores")
+async def test_who_asks_for_the_quota_leaves_out_a_dead_run_and_ends_none_of_its_processes(
+    backend: LocalBackend, state_dir: Path
+) -> None:
+    ref = await _submit(backend, "2")
+    await running(backend, ref)
+    supervisor = supervisor_of(state_dir, ref)
+    guard = supervisor.parent()
+    assert guard is not None
+    guard.suspend()
+    supervisor.kill()
+    guard.kill()
+    entry = state_dir / "queue" / f"{ref.name}.json"
+    await until(lambda: not is_held(state_dir / "runs" / ref.name / "lock"))
+    left = await asyncio.create_subprocess_exec("sleep", "600", env={MARKER_ENV: ref.uid})
+    try:
+        assert (await backend.quota(task("true", cpu="2"))).fits_now
+        assert left.returncode is None
+        assert entry.exists()
+        next_one = await _submit(backend, "2", seconds=0.1)
+        assert (await end_of(backend, next_one)).phase is Phase.SUCCEEDED
+        assert await left.wait() == -signal.SIGKILL
+        assert not entry.exists()
+    finally:
+        if left.returncode is None:
+            left.kill()
 
 
 @pytest.mark.usefixtures("two_cores")
