@@ -53,6 +53,11 @@ class TerminalReporter:
             if self.on_closed is not None:
                 self.on_closed(error.strerror or str(error))
 
+    @property
+    def checkpoint_seconds(self) -> float:
+        """Nothing is kept: seldom."""
+        return 30.0
+
     async def checkpoint(self, cursor: LogCursor) -> None:
         """Keep nothing: a command that ends is not taken up by another."""
 

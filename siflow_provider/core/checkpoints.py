@@ -1,4 +1,4 @@
-"""Remembers how far lines were shown: once a second at most, and beside the reading, which a slow store must not delay.
+"""Remembers how far lines were shown: now and then, and beside the reading, which a slow store must not delay.
 
 Nothing runs while no line comes: ten thousand quiet followers of one process cost no wake-ups.
 """
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Checkpoints"]
 
-_EVERY_SECONDS = 1.0
 _LAST_SECONDS = 2.0
 
 
@@ -38,15 +37,15 @@ class Checkpoints:
         self._moved.set()
 
     async def run(self) -> None:
-        """Save now and then, until cancelled."""
+        """Save as often as the reporter likes, until cancelled."""
         while True:
             await self._moved.wait()
             self._moved.clear()
             await self._save()
-            await asyncio.sleep(_EVERY_SECONDS)
+            await asyncio.sleep(self._reporter.checkpoint_seconds)
 
     async def close(self) -> None:
-        """Save what the last second showed; a store that hangs is left behind."""
+        """Save what was shown since; a store that hangs is left behind."""
         try:
             async with asyncio.timeout(_LAST_SECONDS):
                 await self._save()

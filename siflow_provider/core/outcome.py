@@ -139,6 +139,11 @@ class Outcome(_Frozen):
 class Reporter(Protocol):
     """Whom a follower tells: the Airflow task log, a terminal, a test. Methods must not block the event loop."""
 
+    @property
+    def checkpoint_seconds(self) -> float:
+        """Seconds between two checkpoints at least; the last place is always told, when the follower ends."""
+        ...
+
     def line(self, line: LogLine) -> None:
         """Show one line of a replica."""
         ...

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,16 +9,12 @@ from siflow_provider.hooks.alerts import send_alert
 from siflow_provider.triggers.shown import SHOWN_KEY, Shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from siflow_provider.core.outcome import AlertRule
     from siflow_provider.core.status import LogCursor, LogLine, Status
     from siflow_provider.core.veil import Veil
     from siflow_provider.triggers.store import Store
 
 __all__ = ["TaskReporter"]
-
-_CHECKPOINT_SECONDS = 30.0
 
 
 class TaskReporter:
@@ -30,7 +25,6 @@ class TaskReporter:
         store: where checkpoints and what was alerted are kept.
         veil: hides hidden values that a training prints.
         shown: lines that the log holds already; as many are left out, per replica.
-        clock: seconds, only ever rising.
     """
 
     def __init__(
@@ -40,7 +34,6 @@ class TaskReporter:
         *,
         veil: Veil,
         shown: Shown | None = None,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._log = log
         self._store = store
@@ -49,9 +42,12 @@ class TaskReporter:
         self._skip = dict(shown.lines) if shown is not None else {}
         self._count = dict(self._skip)
         self._written = 0
-        self._clock = clock
-        self._saved_at = clock()
         self._saved = dict(self._skip)
+
+    @property
+    def checkpoint_seconds(self) -> float:
+        """An XCom goes through Airflow's API and database: not every second, of each of thousands of triggers."""
+        return 30.0
 
     @property
     def written(self) -> int:
@@ -74,11 +70,12 @@ class TaskReporter:
         write("%s", self._veil.over(text))
 
     async def checkpoint(self, cursor: LogCursor) -> None:
-        """Keep how many lines were shown, now and then: for a triggerer that can't see this one's log files."""
-        if not self._run or self._count == self._saved or self._clock() - self._saved_at < _CHECKPOINT_SECONDS:
+        """Keep how many lines were shown: for a triggerer that can't see this one's log files."""
+        if not self._run or self._count == self._saved:
             return
-        self._saved, self._saved_at = dict(self._count), self._clock()
-        await self._store.put(SHOWN_KEY, Shown(run=self._run, lines=self._saved).model_dump(mode="json"))
+        counts = dict(self._count)
+        await self._store.put(SHOWN_KEY, Shown(run=self._run, lines=counts).model_dump(mode="json"))
+        self._saved = counts  # not before: a save that was cut off is made again
 
     async def alert(self, rule: AlertRule, event: str, status: Status, text: str) -> None:
         """Tell the rule's connections once per event and attempt, whatever restarts."""

@@ -110,6 +110,8 @@ def texts(lines: list[LogLine], replica: str) -> list[str]:
 class Told:
     """A reporter that keeps what it is told."""
 
+    checkpoint_seconds = 1.0
+
     def __init__(self) -> None:
         self.lines: list[LogLine] = []
         self.notes: list[str] = []

@@ -12,6 +12,8 @@ from siflow_provider.core.status import LogCursor, LogLine, Status
 class Recorder:
     """A reporter that keeps all it is told."""
 
+    checkpoint_seconds = 1.0
+
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.notes: list[str] = []

@@ -168,3 +168,11 @@ async def test_a_store_that_can_not_keep_the_cursor_is_told_once() -> None:
     done = await follow_script(Script(phases((0, Phase.RUNNING), (30, Phase.SUCCEEDED)), lines), recorder=Broken())
     assert done.outcome.kind is OutcomeKind.SUCCEEDED
     assert done.told.warnings == ["the place in the logs can't be remembered: disk full"]
+
+
+async def test_last_place_is_kept_however_seldom_the_reporter_likes_it() -> None:
+    told = Recorder()
+    told.checkpoint_seconds = 30.0
+    lines = [Line(at, f"{at}") for at in (1, 5, 20)]
+    await follow_script(Script(phases((0, Phase.RUNNING), (25, Phase.SUCCEEDED)), lines), recorder=told)
+    assert [cursor.positions["master-0"] for cursor in told.cursors] == ["1", "3"]
