@@ -9,6 +9,8 @@ import asyncio
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from siflow_provider.core.outcome import Reporter
     from siflow_provider.core.status import LogCursor
 
@@ -23,17 +25,17 @@ class Checkpoints:
     Args:
         reporter: who keeps it.
         cursor: where the lines begin.
+        newest: gives the place behind the last line that was shown.
     """
 
-    def __init__(self, reporter: Reporter, cursor: LogCursor) -> None:
+    def __init__(self, reporter: Reporter, cursor: LogCursor, newest: Callable[[], LogCursor]) -> None:
         self._reporter = reporter
-        self._newest = self._saved = cursor
+        self._newest, self._saved = newest, cursor
         self._moved = asyncio.Event()
         self._warned = False
 
-    def move(self, cursor: LogCursor) -> None:
-        """Say that all lines up to `cursor` were shown."""
-        self._newest = cursor
+    def move(self) -> None:
+        """Say that another line was shown."""
         self._moved.set()
 
     async def run(self) -> None:
@@ -53,7 +55,7 @@ class Checkpoints:
             self._reporter.note("the place in the logs could not be remembered in time", warning=True)
 
     async def _save(self) -> None:
-        cursor = self._newest
+        cursor = self._newest()
         if cursor == self._saved:
             return
         try:

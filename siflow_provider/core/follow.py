@@ -82,7 +82,7 @@ class _Follower:
     ) -> None:
         self._backend, self._ref, self._policy, self._reporter = backend, ref, policy, reporter
         self._now = clock
-        self._checkpoints = Checkpoints(reporter, cursor)
+        self._checkpoints = Checkpoints(reporter, cursor, lambda: self._pump.cursor)
         self._pump = LogPump(backend, ref, policy, reporter, cursor=cursor, clock=clock, on_line=self._checkpoints.move)
         self._alarms = Alarms(policy.alerts, reporter)
         self._narrator = Narrator(reporter, told_until=policy.told_until)

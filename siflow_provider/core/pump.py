@@ -46,7 +46,6 @@ class LogPump:
     when a hang is to be noticed; what was not asked for is read but not shown.
 
     Attributes:
-        cursor: how far lines were read and shown.
         active_at: when the last line came, or reading (re)started; None while the logs can't be read.
         results: what the main replica reported.
     """
@@ -60,9 +59,9 @@ class LogPump:
         *,
         cursor: LogCursor,
         clock: Callable[[], datetime],
-        on_line: Callable[[LogCursor], None],
+        on_line: Callable[[], None],
     ) -> None:
-        self.cursor = cursor
+        self._positions = dict(cursor.positions)
         self.results = ResultReader()
         self.active_at: datetime | None = clock()
         self._backend, self._ref, self._reporter, self._clock = backend, ref, reporter, clock
@@ -75,6 +74,11 @@ class LogPump:
         self._warned = False
         self._lines: dict[str, deque[str]] = {}
         self.lines_read = 0
+
+    @property
+    def cursor(self) -> LogCursor:
+        """How far lines were read and shown. Made when asked for: a copy for each line would cost every replica's."""
+        return LogCursor(positions=dict(self._positions))
 
     def finish(self) -> None:
         """Say that the run ended: read what is left, then return from `run`."""
@@ -134,9 +138,9 @@ class LogPump:
         if line.replica == self._main:
             self._read_result(line)
         self._lines.setdefault(line.replica, deque(maxlen=MAX_LAST_LINES)).append(line.text)
-        self.cursor = self.cursor.after(line)
+        self._positions[line.replica] = line.position
         self.active_at = self._clock()
-        self._on_line(self.cursor)
+        self._on_line()
 
     def _read_result(self, line: LogLine) -> None:
         trouble = self.results.feed(line)
