@@ -2,7 +2,8 @@
 
 Airflow stores what a trigger is given in clear, so no hidden value may be in it; but the trigger shows the training's
 lines, and a training may print its token. The trigger gets, for each value, its length and forty bits of a keyed hash:
-enough to know the value when it passes by, too little to find it out. Whoever knows the values masks in the same way:
+enough to know the value when it passes by. A random value can't be found out by that; one that can be guessed can be
+confirmed by whoever reads the database. Whoever knows the values masks in the same way:
 the command, and the embedded backend before it keeps a failure's last lines. In a worker Airflow's own masking works
 as well.
 """
