@@ -41,6 +41,17 @@ def test_no_value_gets_through(value: str, before: str, after: str) -> None:
     assert value not in Veil.of([value]).over(f"{before}{value}{after}").replace("***", "\0")
 
 
+@given(st.text(min_size=5, max_size=12), st.lists(st.integers(0, 12), max_size=6))
+def test_value_is_found_among_its_own_pieces(value: str, cuts: list[int]) -> None:
+    text = "".join(value[:cut] for cut in cuts) + value + "".join(value[cut:] for cut in cuts)
+    assert value not in Veil.of([value]).over(text).replace("***", "\0")
+
+
+def test_stored_form_tells_forty_bits_and_the_length() -> None:
+    ((length, head, digest),) = Veil.of(["canary-7391"]).marks
+    assert (length, len(head), set(head) <= set("01234567"), len(digest)) == (11, 4, True, 7)
+
+
 def test_failure_that_goes_through_the_database_is_masked() -> None:
     failure = Failure(
         category=FailureClass.CODE,
