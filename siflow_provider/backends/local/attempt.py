@@ -136,7 +136,8 @@ class Attempt:
     def _follow(self, runner: Runner) -> None:
         """Poll until the work has ended and nothing is kept, or somebody asked for the end."""
         while not self._told_to_end:  # at a shutdown of the machine the training ends of the same signal
-            asked = self._folder.stop.exists()  # before the look: work that has ended by now was quicker than the stop
+            # before the look: work that has ended by now was quicker than the stop
+            asked = self._folder.stop.exists() or not self._has_folder
             now = runner.poll()
             self._observe(now)
             if now.ending is not None and not self._state.phase.terminal:
@@ -191,8 +192,7 @@ class Attempt:
         return grace_seconds() if self._has_folder else 0.0
 
     def _leave(self) -> None:
-        if self._has_folder:  # else the ledger drops the entry by itself, or another run has one of this name
-            self._ledger.leave(self._submission.ref.name)
+        self._ledger.leave(self._submission.ref.name, self._submission.ref.uid)
 
     def _end_processes(self) -> None:
         for survivor in self._processes.end_all(self._grace_seconds):

@@ -111,9 +111,12 @@ class Ledger:
         """Put an attempt into the queue."""
         write_json(self._folder / f"{entry.name}.json", entry.wire())
 
-    def leave(self, name: str) -> None:
-        """Give back the place and the share of an attempt. Idempotent."""
-        (self._folder / f"{name}.json").unlink(missing_ok=True)
+    def leave(self, name: str, uid: str) -> None:
+        """Give back the place and the share of this very attempt, and of no other of that name. Idempotent."""
+        path = self._folder / f"{name}.json"
+        entry = Entry.parse(read_json(path))
+        if entry is not None and entry.uid == uid:
+            path.unlink(missing_ok=True)
 
     def usage(self) -> Usage:
         """Return who holds what and who waits, the dead left out. Changes nothing and ends nothing."""

@@ -116,7 +116,7 @@ def _supervise(state: StateDir, folder: RunFolder, lock: int, guard: int) -> Non
 
 def _clean_up(state: StateDir, folder: RunFolder, lock: int, code: int) -> None:
     """End what is left of the run, give back its share, and see that it has a last state."""
-    from siflow_provider.backends.local.ledger import Ledger
+    from siflow_provider.backends.local.ledger import Entry, Ledger
     from siflow_provider.backends.local.lock import is_still
     from siflow_provider.backends.local.processes import Processes
     from siflow_provider.backends.local.ray_leftovers import remove_leftovers
@@ -128,7 +128,9 @@ def _clean_up(state: StateDir, folder: RunFolder, lock: int, code: int) -> None:
     remove_leftovers(folder.work)
     folder.hidden.unlink(missing_ok=True)
     close_abandoned(folder, code)
-    Ledger(state).leave(folder.path.name)
+    entry = Entry.parse(read_json(folder.path / "queue.json"))
+    if entry is not None:
+        Ledger(state).leave(entry.name, entry.uid)
 
 
 if __name__ == "__main__":
