@@ -80,7 +80,10 @@ def test_failure_classes_are_those_of_the_core() -> None:
 def test_runtime_env_keys_are_those_of_ray() -> None:
     runtime_env = pytest.importorskip("ray.runtime_env")
     documented = {name for name in runtime_env.RuntimeEnv.known_fields if not name.startswith("_")}
-    assert set(RUNTIME_ENV_KEYS) == documented
+    newer = {"py_executable"}  # the oldest supported Ray (2.40) does not know it yet
+    dropped = {"docker", "mpi"}  # it still lists these, which Ray does not document
+    assert set(RUNTIME_ENV_KEYS) - newer == documented - newer - dropped
+    assert documented - dropped <= set(RUNTIME_ENV_KEYS)
 
 
 @pytest.mark.parametrize(
