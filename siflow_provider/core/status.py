@@ -70,6 +70,7 @@ class JobRef(_Frozen):
         backend: the backend's name, such as `local`.
         kind: the job's kind.
         name: the full name, such as `bert-3f9c1a7`.
+        context: the kubeconfig context of its cluster; "" for the connection's own, or where there is none.
         namespace: the Kubernetes namespace; "" where there is none.
         uid: the backend's own id of this very object; a new object of the same name has another.
         task_uuid: the run's own id (`TASK_UUID` in the task), the same for each attempt.
@@ -79,6 +80,7 @@ class JobRef(_Frozen):
     backend: str
     kind: Kind
     name: str
+    context: str = ""
     namespace: str = ""
     uid: str
     task_uuid: str
