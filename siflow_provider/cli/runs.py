@@ -44,14 +44,17 @@ def _with_backend(conn: str, work: Callable[[TrainingBackend, str], Awaitable[No
 
 
 async def find_run(backend: TrainingBackend, name: str, user: str) -> Status:
-    """Return the run of that name, if `user` may see it.
+    """Return the newest run of that name or uid, if `user` may see it.
 
     Raises:
         UsageError: there is none; the nearest names are given.
     """
+    for status in await backend.find_named(name):
+        if status.visible_to(user):
+            return status
     runs = await _visible(backend, user)
     for status in runs:
-        if name in (status.ref.name, status.ref.uid):
+        if status.ref.uid == name:
             return status
     names = [status.ref.name for status in runs]
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5) or names[:5]

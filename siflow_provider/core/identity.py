@@ -17,11 +17,12 @@ import uuid
 
 from pydantic import BaseModel, ConfigDict
 
-__all__ = ["LABEL_PREFIX", "MAX_NAME", "MAX_PREFIX", "Identity", "default_prefix"]
+__all__ = ["LABEL_PREFIX", "MAX_NAME", "MAX_PREFIX", "Identity", "default_prefix", "is_job_name", "run_labels"]
 
 MAX_NAME = 47
 MAX_PREFIX = 35
 LABEL_PREFIX = "siflow-provider/"
+_NAME = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?", re.ASCII)
 _SUFFIX = 7
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
 _NAMESPACE = uuid.UUID("6f1d9a52-6a54-5b0e-9d5c-0f6f3a0c7d11")
@@ -87,8 +88,8 @@ class Identity(BaseModel):
         return lead[: MAX_NAME - len(tail)].rstrip("-") + tail
 
     def labels(self) -> dict[str, str]:
-        """Return the labels that `find` selects on: the run's id and the attempt, both valid label values."""
-        return {f"{LABEL_PREFIX}run": self.task_uuid, f"{LABEL_PREFIX}attempt": str(self.attempt)}
+        """Return the labels that `find` selects on."""
+        return run_labels(self.task_uuid, self.attempt)
 
     def annotations(self) -> dict[str, str]:
         """Return the ids as Airflow knows them, in full and unchanged."""
@@ -99,6 +100,21 @@ class Identity(BaseModel):
             f"{LABEL_PREFIX}map-index": str(self.map_index),
             f"{LABEL_PREFIX}try-number": str(self.try_number),
         }
+
+
+def run_labels(task_uuid: str, attempt: int) -> dict[str, str]:
+    """Return the labels of one attempt: the run's id and the attempt's number, both valid label values."""
+    return {f"{LABEL_PREFIX}run": task_uuid, f"{LABEL_PREFIX}attempt": str(attempt)}
+
+
+def is_job_name(text: str) -> bool:
+    """Say whether a job of ours can be called `text`: what people type is looked up by name, and may be anything.
+
+    Example:
+        >>> is_job_name("train-w7rwdss"), is_job_name("../train")
+        (True, False)
+    """
+    return len(text) <= MAX_NAME and _NAME.fullmatch(text) is not None
 
 
 def default_prefix(dag_id: str, task_id: str) -> str:

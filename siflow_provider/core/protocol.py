@@ -102,8 +102,8 @@ class Backend(Protocol):
         """Return this very attempt of a run, by its labels; None when it was never submitted or has been deleted."""
         ...
 
-    async def find_latest(self, identity: Identity) -> JobRef | None:
-        """Return the newest attempt of the run that `identity` names, whatever its own attempt number."""
+    async def find_latest(self, run: Identity | JobRef) -> JobRef | None:
+        """Return the newest attempt of a run, by its `task_uuid`, whatever attempt is given."""
         ...
 
     async def status(self, ref: JobRef) -> Status:
@@ -129,6 +129,13 @@ class Backend(Protocol):
 
     async def delete(self, ref: JobRef) -> None:
         """Remove the run and what belongs to it, stopping it first where it still runs. Idempotent."""
+        ...
+
+    async def find_named(self, name: str) -> list[Status]:
+        """Return every run whose full name is exactly this one, newest first; [] for a text that is no name at all.
+
+        One request or two, however many runs there are: somebody may ask again and again until the run appears.
+        """
         ...
 
     async def runs(self) -> list[Status]:

@@ -33,11 +33,11 @@ async def find_run(backend: Backend, name: str, uid: str = "") -> JobRef | None:
         name: the full name of any of its attempts.
         uid: the backend's id of that very attempt; "" takes the newest run of the name.
     """
-    refs = [status.ref for status in await backend.runs()]
-    meant = next((ref for ref in refs if ref.name == name and uid in ("", ref.uid)), None)
-    if meant is None:
-        return None
-    return max((ref for ref in refs if ref.task_uuid == meant.task_uuid), key=lambda ref: ref.attempt)
+    for status in await backend.find_named(name):
+        if uid in ("", status.ref.uid):
+            # the attempt that was named may be deleted in between: it still is the one that was found
+            return await backend.find_latest(status.ref) or status.ref
+    return None
 
 
 class FindRunTrigger(BaseTrigger):

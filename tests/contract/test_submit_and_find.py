@@ -77,6 +77,37 @@ async def test_the_newest_attempt_is_found_whatever_attempt_is_asked_for(
     assert await backend.find(identity) == first
 
 
+async def test_a_run_is_found_by_its_exact_name_and_no_other_is(world: World, backend: TrainingBackend) -> None:
+    identity = mine()
+    first = await start(backend, world.task("true"), identity)
+    await end(backend, first)
+    second = await start(backend, world.task(SLEEP), identity.for_attempt(2))
+    await start(backend, world.task(SLEEP))
+    async with world.backend() as other:
+        for ref, phases in ((first, {Phase.SUCCEEDED}), (second, {Phase.QUEUED, Phase.STARTING, Phase.RUNNING})):
+            (found,) = await other.find_named(ref.name)
+            assert found.ref == ref
+            assert found.phase in phases
+            assert await other.find_latest(found.ref) == second
+
+
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "../runs", "a/b", "*", "Train", "a" * 300, "a\0b", "señal", "a b", "-a"]
+)
+async def test_a_text_that_is_no_name_finds_nothing(world: World, backend: TrainingBackend, name: str) -> None:
+    await start(backend, world.task(SLEEP))
+    assert await backend.find_named(name) == []
+
+
+async def test_a_part_of_a_name_and_a_deleted_run_are_not_found(world: World, backend: TrainingBackend) -> None:
+    ref = await start(backend, world.task(SLEEP))
+    for name in (ref.name[:-1], f"{ref.name}-2", ref.uid):
+        assert await backend.find_named(name) == []
+    await backend.delete(ref)
+    assert await backend.find_named(ref.name) == []
+    assert await backend.find_latest(ref) is None
+
+
 async def test_two_tries_are_two_runs(world: World, backend: TrainingBackend) -> None:
     identity = mine()
     refs = [await start(backend, world.task(SLEEP), identity.model_copy(update={"try_number": n})) for n in (1, 2)]

@@ -106,9 +106,9 @@ class LocalBackend:
         """Return this attempt of the run, by its labels."""
         return await off_loop(self._runs.find, identity)
 
-    async def find_latest(self, identity: Identity) -> JobRef | None:
+    async def find_latest(self, run: Identity | JobRef) -> JobRef | None:
         """Return the newest attempt of the run."""
-        return await off_loop(self._runs.find_latest, identity)
+        return await off_loop(self._runs.find_latest, run.task_uuid)
 
     async def status(self, ref: JobRef) -> Status:
         """Return the whole snapshot."""
@@ -166,6 +166,10 @@ class LocalBackend:
         """Stop the run if need be and remove its folder."""
         await self._runs.stop(ref, "the deletion of the run")
         await off_loop(self._runs.remove, ref)
+
+    async def find_named(self, name: str) -> list[Status]:
+        """Return the run of that name, where there is one."""
+        return await off_loop(self._runs.find_named, name)
 
     async def runs(self) -> list[Status]:
         """Return every run here, newest first."""

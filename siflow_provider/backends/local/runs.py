@@ -14,6 +14,7 @@ from siflow_provider.backends.local.processes import kill_marked
 from siflow_provider.backends.local.ray_job import clean_up
 from siflow_provider.backends.local.record import RunState, lost, read_state, read_submission
 from siflow_provider.backends.local.store import RunFolder, StateDir, create_json, read_json, write_json
+from siflow_provider.core.identity import is_job_name, run_labels
 from siflow_provider.core.status import Phase, main_replica
 from siflow_provider.errors import BackendUnavailable
 
@@ -39,19 +40,22 @@ class Runs:
         return cls(StateDir.open(configured))
 
     def find(self, identity: Identity) -> JobRef | None:
-        """Return this very attempt; its labels decide, the index only leads there."""
-        folder = RunFolder(self.state.by_run(identity.task_uuid) / str(identity.attempt))
-        there = read_submission(folder)
-        return there.ref if there is not None and there.labels == identity.labels() else None
+        """Return this very attempt."""
+        return self._find(identity.task_uuid, identity.attempt)
 
-    def find_latest(self, identity: Identity) -> JobRef | None:
+    def find_latest(self, task_uuid: str) -> JobRef | None:
         """Return the newest attempt that is there."""
-        listed = self.state.by_run(identity.task_uuid)
+        listed = self.state.by_run(task_uuid)
         names = [entry.name for entry in listed.iterdir()] if listed.is_dir() else []
         for number in sorted((int(name) for name in names if name.isdigit()), reverse=True):
-            if (ref := self.find(identity.for_attempt(number))) is not None:
+            if (ref := self._find(task_uuid, number)) is not None:
                 return ref
         return None
+
+    def find_named(self, name: str) -> list[Status]:
+        """Return the run of that name, where there is one."""
+        state = read_state(self.state.run(name)) if is_job_name(name) else None
+        return [] if state is None else [state.status()]
 
     def state_of(self, ref: JobRef) -> RunState:
         """Return the run's state; `lost` when it is gone and left no last state."""
@@ -113,6 +117,11 @@ class Runs:
             return
         (self.state.by_run(ref.task_uuid) / str(ref.attempt)).unlink(missing_ok=True)
         shutil.rmtree(aside, ignore_errors=True)
+
+    def _find(self, task_uuid: str, attempt: int) -> JobRef | None:
+        """Return an attempt; its labels decide, the index only leads there."""
+        there = read_submission(RunFolder(self.state.by_run(task_uuid) / str(attempt)))
+        return there.ref if there is not None and there.labels == run_labels(task_uuid, attempt) else None
 
     def _ask(self, ref: JobRef, by: str) -> None:
         folder = self.state.run(ref.name)

@@ -158,10 +158,10 @@ class ScriptedBackend:
             None,
         )
 
-    async def find_latest(self, identity: Identity) -> JobRef | None:
+    async def find_latest(self, run: Identity | JobRef) -> JobRef | None:
         self.calls.append("find_latest")
         refs = [
-            run.ref for run in self.runs_by_name.values() if not run.gone and run.ref.task_uuid == identity.task_uuid
+            each.ref for each in self.runs_by_name.values() if not each.gone and each.ref.task_uuid == run.task_uuid
         ]
         return max(refs, key=lambda ref: ref.attempt, default=None)
 
@@ -222,6 +222,9 @@ class ScriptedBackend:
         self.calls.append("delete")
         self._run(ref).gone = True
         await self._wake()
+
+    async def find_named(self, name: str) -> list[Status]:
+        return [status for status in await self.runs() if status.ref.name == name]
 
     async def runs(self) -> list[Status]:
         return [self._status(run) for run in reversed(self.runs_by_name.values()) if not run.gone]

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 from siflow_provider.backends.settings import Settings
 from siflow_provider.core.quota import Answer, QuotaReport, Shortage, Verdict
-from siflow_provider.core.status import Status
+from siflow_provider.core.status import JobRef, Status
 from siflow_provider.errors import BackendUnavailable, Reason
 from siflow_provider.spec.resolve import ResolvedTask
 
@@ -67,8 +67,12 @@ class Scripted:
             raise answer
         return answer
 
-    async def runs(self) -> list[Status]:
-        return type(self).found()
+    async def find_named(self, name: str) -> list[Status]:
+        return [status for status in type(self).found() if status.ref.name == name]
+
+    async def find_latest(self, run: JobRef) -> JobRef | None:
+        refs = [status.ref for status in type(self).found() if status.ref.task_uuid == run.task_uuid]
+        return max(refs, key=lambda ref: ref.attempt, default=None)
 
 
 UNREACHABLE = BackendUnavailable("the API server does not answer.")
