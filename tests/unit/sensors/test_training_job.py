@@ -106,7 +106,7 @@ async def test_a_run_that_comes_later_is_found_by_the_trigger(monkeypatch: pytes
     looks: list[Any] = [[], UNREACHABLE, [Status(ref=REF, phase=Phase.RUNNING)]]
 
     def look() -> list[Status]:
-        found = looks.pop(0)
+        found = looks.pop(0) if len(looks) > 1 else looks[0]
         if isinstance(found, Exception):
             raise found
         return list(found)
