@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ANNOTATION_CLEAN_UP",
+    "ANNOTATION_STOPPED_AT",
+    "ANNOTATION_STOPPED_BY",
+    "ANNOTATION_SUBMITTED_AT",
+    "ANNOTATION_TIMEZONE",
     "ANNOTATION_USER",
+    "ANNOTATION_VEIL",
     "ELASTIC_JOB",
     "KEYS_DIR",
     "LABEL_GROUP",
@@ -51,6 +56,16 @@ MANAGED_BY = "siflow-provider"
 ANNOTATION_USER = f"{LABEL_PREFIX}user"
 ANNOTATION_CLEAN_UP = f"{LABEL_PREFIX}clean-up"
 """JSON `{"claim": ..., "path": ...}`: what whoever ends the run removes from shared storage."""
+ANNOTATION_STOPPED_BY = f"{LABEL_PREFIX}stopped-by"
+"""Written before a job is deleted: who asked for the stop. An object that is gone without it is lost."""
+ANNOTATION_STOPPED_AT = f"{LABEL_PREFIX}stopped-at"
+"""When, as ISO 8601 in UTC."""
+ANNOTATION_SUBMITTED_AT = f"{LABEL_PREFIX}submitted-at"
+"""When, as ISO 8601 in UTC with microseconds: Kubernetes itself keeps seconds, too coarse to tell which was first."""
+ANNOTATION_TIMEZONE = f"{LABEL_PREFIX}timezone"
+"""The form's IANA name: in which people want to read the run's times."""
+ANNOTATION_VEIL = f"{LABEL_PREFIX}veil"
+"""JSON of the `Veil` over the hidden values, for whoever shows the run's lines; absent without hidden values."""
 
 # source: Kueue v0.17.0 pkg/controller/constants/constants.go, pkg/workloadslicing/workloadslicing.go
 QUEUE_NAME = "kueue.x-k8s.io/queue-name"
