@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from siflow_provider.backends.kubernetes.names import KEYS_DIR, RUN_DIR, SCRIPTS_DIR
-from siflow_provider.core.results import MARKER, MAX_RESULT_BYTES, RESULTS_ENV
+from siflow_provider.core.results import RESULTS_ENV
+from siflow_provider.core.shell import REPORT, SUPERVISE
 from siflow_provider.spec.task import RayJob
 
 if TYPE_CHECKING:
@@ -26,51 +27,6 @@ _PURPOSE = f"""\
 _READ_COMMAND = f"""\
 IFS= read -r -d '' command < {SCRIPTS_DIR}/command
 [ -n "$command" ] || {{ printf 'siflow: {SCRIPTS_DIR}/command is not there\\n' >&2; exit 1; }}
-"""
-
-_REPORT = f"""
-report() {{
-  local LC_ALL=C text=
-  [ -s "${RESULTS_ENV}" ] || return 0
-  # two bytes over the limit, so that the reader sees that it is too long
-  IFS= read -r -d '' -N {MAX_RESULT_BYTES + 2} text < "${RESULTS_ENV}"
-  text=${{text//[$'\\r\\n']/ }}
-  [[ $text == *[![:space:]]* ]] || return 0
-  # the command's last line may lack its end
-  printf '\\n%s %s\\n' '{MARKER}' "$text"
-}}
-"""
-
-# The first process of a container gets the signals; the command's whole process group is to have them, and time to act.
-_SUPERVISED = """
-child='' caught=''
-forward() {
-  caught=$1
-  [ -z "$child" ] || kill -s "$1" -- "-$child" 2>/dev/null
-}
-for name in TERM INT HUP QUIT USR1 USR2; do
-  trap "forward $name" "$name"
-done
-set -m
-
-supervise() {
-  "$@" &
-  child=$!
-  stopped=$caught
-  [ -z "$caught" ] || forward "$caught"
-  while :; do
-    caught=''
-    { wait "$child"; } 2>/dev/null
-    code=$?
-    [ -n "$caught" ] || break
-    stopped=$caught
-  done
-  while [ -n "$stopped" ] && kill -s 0 -- "-$child" 2>/dev/null; do
-    sleep 0.1
-  done
-  child=''
-  return "$code"
-}
 """
 
 _RUN_SUPERVISED = """
@@ -181,7 +137,7 @@ ray.shutdown()
 
 def render_wrapper(task: ResolvedTask) -> str:
     """Return what a PyTorchJob's replica runs with the command's argv (`bash -c COMMAND`) as its arguments."""
-    return "".join([_PURPOSE, _REPORT, _SUPERVISED, _WITH_SSH if task.task.ssh else "", _RUN_SUPERVISED])
+    return "".join([_PURPOSE, REPORT, SUPERVISE, _WITH_SSH if task.task.ssh else "", _RUN_SUPERVISED])
 
 
 def render_scripts(task: ResolvedTask) -> dict[str, str]:
@@ -189,7 +145,7 @@ def render_scripts(task: ResolvedTask) -> dict[str, str]:
     in_ray, ssh = isinstance(task.task, RayJob), bool(task.task.ssh)
     files: dict[str, str] = {}
     if in_ray:
-        parts = [_PURPOSE, _READ_COMMAND, _REPORT, _WITH_SSH_IN_RAY if ssh else "", _RUN_IN_RAY]
+        parts = [_PURPOSE, _READ_COMMAND, REPORT, _WITH_SSH_IN_RAY if ssh else "", _RUN_IN_RAY]
         files |= {"command": task.task.command, "run.sh": "".join(parts)}
     if ssh:
         files["ssh.sh"] = _SSH

@@ -1,0 +1,1 @@
+"""The `platform` backend: tasks through SiFlow's own REST API."""

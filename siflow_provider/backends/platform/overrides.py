@@ -1,0 +1,73 @@
+"""Spellings that an admin knows and no public source tells: the connection's `body_overrides` and `api_overrides`.
+
+`body_overrides` maps a field of the form to what it adds to the create body, an RFC 7396 merge patch; it is merged when
+a task uses the field. The key `*` is merged into every body. In a patch the text `{value}` stands for the field's own
+value, `{value.port}` for a part of it. `api_overrides` tells how a call is spelt: `logs`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from siflow_provider.errors import UsageError
+
+__all__ = ["ALWAYS", "CALLS", "FIELDS", "check_overrides", "filled"]
+
+ALWAYS = "*"
+FIELDS = (
+    ALWAYS, "kind", "project_group", "visible_in_group", "shm_size", "monitoring", "image_pull_retries", "ssh",
+    "compute.type", "compute.stability", "compute.accept_idle", "compute.prefer_idle", "compute.idle_stability",
+    "compute.nodes", "ray.head", "ray.runtime_env", "ray.shared_storage", "ray.autoscaling",
+)  # fmt: skip
+"""Fields whose spelling may be given; `kind` is for a RayJob."""
+CALLS = ("logs",)
+"""Calls whose spelling may be given."""
+_PLACEHOLDER = re.compile(r"\{value((?:\.\w+)*)\}")
+
+
+def check_overrides(body: Mapping[str, Any], api: Mapping[str, Any]) -> None:
+    """Refuse overrides that would silently do nothing.
+
+    Raises:
+        UsageError: an unknown field or call, or a spelling of the wrong shape.
+    """
+    for option, given, known in (("body_overrides", body, FIELDS), ("api_overrides", api, CALLS)):
+        unknown = [key for key in given if key not in known]
+        if unknown:
+            raise UsageError(f"`{option}` has an unknown key {unknown[0]!r}.", hint=f"Known keys: {', '.join(known)}.")
+        wrong = [key for key, value in given.items() if not isinstance(value, Mapping)]
+        if wrong:
+            raise UsageError(f"`{option}.{wrong[0]}` must be a mapping.")
+    logs = api.get("logs")
+    if logs is not None and (not isinstance(logs.get("path"), str) or not isinstance(logs.get("params", {}), Mapping)):
+        raise UsageError(
+            "`api_overrides.logs` must have a `path`, and `params` that are a mapping.",
+            hint='Such as {"path": "/log/{uuid}", "params": {"pod": "{pod}", "limit": "{limit}"}}.',
+        )
+
+
+def filled(patch: Any, value: Any) -> Any:
+    """Return a patch with the field's value in its places; a text that is one placeholder gets the value's own type.
+
+    Example:
+        >>> filled({"port": "{value.port}", "at": ":{value.port}"}, {"port": 9000})
+        {'port': 9000, 'at': ':9000'}
+    """
+    if isinstance(patch, Mapping):
+        return {key: filled(item, value) for key, item in patch.items()}
+    if isinstance(patch, list):
+        return [filled(item, value) for item in patch]
+    if not isinstance(patch, str):
+        return patch
+    whole = _PLACEHOLDER.fullmatch(patch)
+    if whole:
+        return _part(value, whole[1])
+    return _PLACEHOLDER.sub(lambda match: str(_part(value, match[1])), patch)
+
+
+def _part(value: Any, path: str) -> Any:
+    for name in path.split(".")[1:]:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value

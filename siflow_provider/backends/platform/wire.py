@@ -1,0 +1,180 @@
+"""The platform's own words: tasks, pods and instances as its API writes them, camelCase, unknown keys ignored.
+
+source: the vendor's Python SDK 0.2.9, `types/task.py`, `types/instance.py`, `types/quota.py`. Hidden values never get
+into these models: where the platform gives one back to its owner, it is dropped while it is read.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
+from pydantic.alias_generators import to_camel
+
+__all__ = ["Brief", "InstanceRow", "Pod", "QueueInfo", "TaskEnv", "UserQuota", "read_moment", "read_tasks"]
+
+_MILLISECONDS = 10_000_000_000
+"""Numbers above this are no seconds since 1970: they would lie behind the year 2286."""
+_EARLIEST_YEAR = 1971
+
+
+class _Wire(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True)
+
+
+def read_moment(value: Any) -> datetime | None:
+    """Return a moment as the platform may write it; None for an empty or unreadable one.
+
+    The format is not documented: ISO 8601 with or without a zone (UTC then), a blank in place of the T, seconds or
+    milliseconds since 1970 are all read.
+
+    Example:
+        >>> read_moment("2026-01-02 03:04:05")
+        datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.timezone.utc)
+    """
+    if isinstance(value, bool) or value in (None, "", 0, "0"):
+        return None
+    text = str(value).strip()
+    try:
+        if text.replace(".", "", 1).isdigit():
+            number = float(text)
+            return datetime.fromtimestamp(number / 1000 if number > _MILLISECONDS else number, UTC)
+        moment = datetime.fromisoformat(text)
+    except (ValueError, OverflowError, OSError):
+        return None
+    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return None if moment.year < _EARLIEST_YEAR else moment.astimezone(UTC)  # Go writes 0001-01-01 for "never"
+
+
+Moment = Annotated[datetime | None, BeforeValidator(read_moment)]
+Text = Annotated[str, BeforeValidator(lambda value: "" if value is None else str(value))]
+Rows = BeforeValidator(lambda value: value or [])
+
+
+class TaskEnv(_Wire):
+    """One environment variable; a hidden one's value is never kept."""
+
+    env_key: Text = ""
+    env_value: Text = ""
+    hide: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_secret(cls, data: Any) -> Any:
+        if isinstance(data, dict) and data.get("hide"):
+            return {**data, "envValue": ""}
+        return data
+
+
+class Ahead(_Wire):
+    """How many tasks are ahead, by priority."""
+
+    high: int = 0
+    medium: int = 0
+    low: int = 0
+
+    @property
+    def count(self) -> int:
+        """All of them."""
+        return self.high + self.medium + self.low
+
+
+class QueueInfo(_Wire):
+    """Where a task stands in its pool's queue."""
+
+    rank_in_pool: int = 0
+    ahead_in_pool: Ahead = Ahead()
+    rank_in_user: int = 0
+    ahead_in_user: Ahead = Ahead()
+
+
+class SelectedInstance(_Wire):
+    """What the platform gave the task."""
+
+    name: Text = ""
+    count_total: int = 0
+
+
+class FaultTolerance(_Wire):
+    """The platform's own retries: with them on, a failed task may come back."""
+
+    enabled: bool | None = None
+
+
+class Enhancements(_Wire):
+    """What else was asked for."""
+
+    fault_tolerance: FaultTolerance | None = None
+
+
+class Brief(_Wire):
+    """A task as a listing shows it."""
+
+    uuid: str
+    name: Text = ""
+    resource_pool: Text = ""
+    selected_instances: Annotated[tuple[SelectedInstance, ...], Rows] = ()
+    status: Text = ""
+    status_msg: Text = ""
+    create_time: Moment = None
+    update_time: Moment = None
+    start_time: Moment = None
+    end_time: Moment = None
+    queue_info: QueueInfo | None = None
+    task_env: Annotated[tuple[TaskEnv, ...], Rows] = ()
+    owner: Text = ""
+    enhancements: Enhancements | None = None
+    dashboard_url: Text = ""
+
+    def env(self, name: str) -> str:
+        """Return one of the task's plain variables; "" without."""
+        return next((one.env_value for one in self.task_env if one.env_key == name), "")
+
+
+class Pod(_Wire):
+    """A pod of a task; newer servers may write `reason` in place of `statusMsg`."""
+
+    name: Text = ""
+    status: Text = ""
+    status_msg: Text = ""
+    reason: Text = ""
+    node: Text = ""
+    ip: Text = ""
+    create_time: Moment = None
+    update_time: Moment = None
+    exit_code: int | None = None
+
+    @property
+    def why(self) -> str:
+        """What the platform says about it."""
+        return self.status_msg or self.reason
+
+
+class InstanceRow(_Wire):
+    """One kind of instance in one pool: what `/instances` lists."""
+
+    id: int
+    resource_pool_name: Text = ""
+    resource_pool_qos_type: Text = ""
+    resource_pool_type: Text = ""
+    instance_name: Text = ""
+    quota: int = 0
+    avail: int = 0
+    used: int = 0
+    preempted: int = 0
+
+
+class UserQuota(_Wire):
+    """A user's own share of one row of `/instances`."""
+
+    user_name: Text = ""
+    instance_quota_id: int = 0
+    total: int = 0
+    used: int = 0
+
+
+def read_tasks(rows: list[dict[str, Any]]) -> list[Brief]:
+    """Return the tasks among the rows, each uuid once: the same task may come under several filters or pages."""
+    found = {str(row["uuid"]): Brief.model_validate(row) for row in rows if row.get("uuid")}
+    return list(found.values())
