@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, ConfigDict
-
+from siflow_provider.core.frozen import Frozen
 from siflow_provider.core.launch import Launched, launch, submit_best, submit_to
 from siflow_provider.core.outcome import FollowPolicy, Outcome, OutcomeKind, Totals
 from siflow_provider.core.patience import patiently
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Ledger", "Step", "first_attempt", "next_attempt", "rest"]
 
 
-class Ledger(BaseModel):
+class Ledger(Frozen):
     """What earlier attempts of a run leave behind; whoever holds the task keeps it between steps. JSON, no secret.
 
     Attributes:
@@ -40,8 +39,6 @@ class Ledger(BaseModel):
         told_until: events up to this moment have been noted.
         flavor: index of the instance that the current attempt uses.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     totals: Totals = Totals()
     moves: int = 0

@@ -15,7 +15,7 @@ import secrets
 import unicodedata
 import uuid
 
-from pydantic import BaseModel, ConfigDict
+from siflow_provider.core.frozen import Frozen
 
 __all__ = ["LABEL_PREFIX", "MAX_NAME", "MAX_PREFIX", "Identity", "default_prefix", "is_job_name", "run_labels"]
 
@@ -28,7 +28,7 @@ _ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
 _NAMESPACE = uuid.UUID("6f1d9a52-6a54-5b0e-9d5c-0f6f3a0c7d11")
 
 
-class Identity(BaseModel):
+class Identity(Frozen):
     """The task-instance try that owns a run, and which attempt of it.
 
     Attributes:
@@ -38,8 +38,6 @@ class Identity(BaseModel):
         attempt: our submission within the try, from 1.
         nonce: set by `random()` only, for runs that no Airflow task owns.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     dag_id: str
     task_id: str

@@ -6,18 +6,13 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol
 
-from pydantic import BaseModel, ConfigDict
-
+from siflow_provider.core.frozen import Frozen
 from siflow_provider.core.status import Failure, JobRef, LogCursor, LogLine, LogSelection, Phase, Status
 
 __all__ = ["AlertRule", "FollowPolicy", "Outcome", "OutcomeKind", "Reporter", "Totals"]
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class AlertRule(_Frozen):
+class AlertRule(Frozen):
     """One entry of the form's `alerts`, channels already turned into connection ids.
 
     Attributes:
@@ -31,7 +26,7 @@ class AlertRule(_Frozen):
     message: str | None = None
 
 
-class FollowPolicy(_Frozen):
+class FollowPolicy(Frozen):
     """All that `follow` needs beside the ref. Goes through Airflow's database: small, and no secret.
 
     Attributes:
@@ -65,7 +60,7 @@ class FollowPolicy(_Frozen):
     told_until: datetime | None = None
 
 
-class Totals(_Frozen):
+class Totals(Frozen):
     """What all attempts of a run took together: seconds in the queue, seconds admitted, GPU-seconds."""
 
     queued_seconds: float = 0.0
@@ -98,7 +93,7 @@ class OutcomeKind(StrEnum):
     MOVE = "move"
 
 
-class Outcome(_Frozen):
+class Outcome(Frozen):
     """The one result of `follow`.
 
     Attributes:

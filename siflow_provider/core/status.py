@@ -11,8 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
-
+from siflow_provider.core.frozen import Frozen
 from siflow_provider.core.veil import Veil
 
 Kind = Literal["PyTorchJob", "RayJob"]
@@ -59,11 +58,7 @@ class FailureClass(StrEnum):
     PLATFORM = "platform"
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class JobRef(_Frozen):
+class JobRef(Frozen):
     """Where one attempt of a run is: all that a process needs to find it again. Holds no secret.
 
     Attributes:
@@ -87,7 +82,7 @@ class JobRef(_Frozen):
     attempt: int = 1
 
 
-class LogCursor(_Frozen):
+class LogCursor(Frozen):
     """How far each replica's log has been read. Positions are the backend's own text; compare only for equality."""
 
     positions: dict[str, str] = {}
@@ -139,7 +134,7 @@ def is_selected(replica: str, selection: LogSelection, kind: Kind) -> bool:
             return replica in names
 
 
-class Failure(_Frozen):
+class Failure(Frozen):
     """Why a run did not succeed, with the evidence.
 
     Attributes:

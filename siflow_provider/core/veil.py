@@ -21,8 +21,7 @@ from hashlib import blake2b
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict
-
+from siflow_provider.core.frozen import Frozen
 from siflow_provider.spec.hidden import MASK
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ _DIGEST_LENGTH = 7
 Mark = tuple[int, str, str]
 
 
-class Veil(BaseModel):
+class Veil(Frozen):
     """Knows hidden values by sight.
 
     Attributes:
@@ -52,8 +51,6 @@ class Veil(BaseModel):
         >>> Veil.of(["s3cr3t"]).over("token=s3cr3t.")
         'token=***.'
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     salt: str = ""
     marks: tuple[Mark, ...] = ()

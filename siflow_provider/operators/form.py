@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from airflow.sdk.definitions._internal.types import ArgNotSet
@@ -29,7 +28,6 @@ __all__ = [
     "hide_defaults",
     "is_hidden_form",
     "merge",
-    "spec_path",
     "unfold",
     "unrendered",
 ]
@@ -150,12 +148,6 @@ def unrendered(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: unrendered(item) for key, item in value.items()}
     return [unrendered(item) for item in value] if isinstance(value, list) else value
-
-
-def spec_path(spec: str | Path, fileloc: str) -> Path:
-    """Return where a spec file is: a relative path starts at the folder of the DAG file."""
-    path = Path(spec).expanduser()
-    return path if path.is_absolute() else Path(fileloc).parent / path
 
 
 def merge(kind: str, spec: Mapping[str, Any], own: Mapping[str, Any], *, weak: Collection[str]) -> dict[str, Any]:

@@ -21,10 +21,11 @@ from siflow_provider.operators.bridge import Interrupt, run_blocking
 from siflow_provider.operators.form import conceal, form_fields, hide, hide_defaults
 from siflow_provider.operators.keywords import refuse, refuse_unknown, unknown_keywords, without, wrong_waits
 from siflow_provider.operators.leg import advance, launch_and_look, run_to_end, stop_quietly
-from siflow_provider.operators.order import check_at_parse, order_of, spec_fields, under
+from siflow_provider.operators.order import check_at_parse, order_of, spec_fields
 from siflow_provider.operators.outcome import airflow_errors, finish
 from siflow_provider.operators.partial import HidingPartial, hide_arguments
 from siflow_provider.operators.rendering import RendersForms
+from siflow_provider.operators.source import under
 from siflow_provider.spec.task import PyTorchJob, RayJob
 from siflow_provider.triggers.reporter import TaskReporter
 from siflow_provider.triggers.run import Carried, RunEvent, RunTrigger, RunTriggerData

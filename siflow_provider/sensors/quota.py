@@ -11,18 +11,19 @@ from airflow.sdk import PokeReturnValue
 from airflow.sdk.definitions.mappedoperator import MappedOperator
 
 from siflow_provider.backends import make_backend
-from siflow_provider.errors import NeverAdmissibleError, UnsupportedError, UsageError
+from siflow_provider.core.room import Demand, Room, Waiting, look_for_room
+from siflow_provider.errors import BackendUnavailable, NeverAdmissibleError, UnsupportedError, UsageError
 from siflow_provider.hooks.siflow import DEFAULT_CONN_ID, SiflowHook
 from siflow_provider.operators.bridge import run_blocking
 from siflow_provider.operators.form import conceal, hide, hide_defaults
 from siflow_provider.operators.keywords import refuse, refuse_unknown
-from siflow_provider.operators.order import dag_path
 from siflow_provider.operators.partial import HidingPartial, hide_arguments
 from siflow_provider.operators.rendering import RendersForms
+from siflow_provider.operators.source import dag_path
 from siflow_provider.operators.task import SiflowTaskOperator
 from siflow_provider.sensors.base import Refused, SiflowSensor, refusing
 from siflow_provider.sensors.form import TaskSource, check_at_parse, resolved_task
-from siflow_provider.triggers.quota import Demand, QuotaTrigger, Room, Waiting, find_room
+from siflow_provider.triggers.quota import QuotaTrigger
 
 if TYPE_CHECKING:
     import jinja2
@@ -169,10 +170,15 @@ class QuotaSensor(RendersForms, SiflowSensor):
 
 
 async def _look(settings: Settings, task: ResolvedTask) -> Room:
+    """Open the backend and ask it once; one that can't be reached leaves the question open."""
     reasons = make_backend(settings).unsupported(task)
     if reasons:
         raise UnsupportedError(reasons, backend=settings.backend)
-    return await find_room(settings, task)
+    try:
+        async with make_backend(settings) as backend:
+            return await look_for_room(backend, task)
+    except BackendUnavailable as error:
+        return Room.unknown(error)
 
 
 def _never(proof: str) -> NeverAdmissibleError:

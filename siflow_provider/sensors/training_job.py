@@ -13,6 +13,7 @@ from airflow.sdk import PokeReturnValue, XComArg
 from siflow_provider.backends import make_backend
 from siflow_provider.core.follow import follow
 from siflow_provider.core.outcome import FollowPolicy, Totals
+from siflow_provider.core.room import Waiting
 from siflow_provider.core.run import RunEnd
 from siflow_provider.core.status import JobRef
 from siflow_provider.core.veil import Veil
@@ -23,7 +24,6 @@ from siflow_provider.operators.keywords import refuse
 from siflow_provider.operators.outcome import finish
 from siflow_provider.sensors.base import SiflowSensor, Unanswered, refusing
 from siflow_provider.triggers.find import FindRunTrigger, find_run
-from siflow_provider.triggers.quota import Waiting
 from siflow_provider.triggers.reporter import TaskReporter
 from siflow_provider.triggers.run import Carried, RunEvent, RunTrigger, RunTriggerData
 from siflow_provider.triggers.store import Store

@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
-from pydantic import BaseModel, ConfigDict
 
 from siflow_provider.backends import make_backend
 from siflow_provider.core.attempts import Ledger, rest
 from siflow_provider.core.follow import follow
+from siflow_provider.core.frozen import Frozen
 from siflow_provider.core.outcome import FollowPolicy, Outcome, OutcomeKind
 from siflow_provider.core.patience import pause_seconds
 from siflow_provider.core.status import JobRef, LogCursor
@@ -38,11 +38,7 @@ CLASSPATH = "siflow_provider.triggers.run.RunTrigger"
 CANCEL_SECONDS = 30.0
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Carried(_Frozen):
+class Carried(Frozen):
     """What a try must remember from one worker leg to the next: templates render anew in each.
 
     Attributes:
@@ -62,7 +58,7 @@ class Carried(_Frozen):
     deferred_at: datetime | None = None
 
 
-class RunTriggerData(_Frozen):
+class RunTriggerData(Frozen):
     """All that the trigger is given. Airflow stores it in clear: no form, no secret.
 
     Attributes:
@@ -89,7 +85,7 @@ class RunTriggerData(_Frozen):
         return self.ref.name + (f", part {self.carried.part}" if self.carried.part > 1 else "")
 
 
-class RunEvent(_Frozen):
+class RunEvent(Frozen):
     """What the trigger tells the operator. Carries what the next leg needs: `dag.test()` keeps nothing else.
 
     Attributes:

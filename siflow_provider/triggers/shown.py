@@ -16,7 +16,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
+
+from siflow_provider.core.frozen import Frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -32,15 +34,13 @@ _FRESH = re.compile(r".*\.trigger\.[^.]+\.log")
 _log = logging.getLogger(__name__)
 
 
-class Shown(BaseModel):
+class Shown(Frozen):
     """How many lines of each replica the task log holds for one stretch of following.
 
     Attributes:
         run: the job's name, with the part's number from the second deferral of the same job on.
         lines: replica -> lines.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     run: str
     lines: dict[str, int] = {}

@@ -284,7 +284,7 @@ def test_what_goes_to_the_database_holds_sizes_and_no_secret() -> None:
 
 
 def rebuilt_task(trigger: QuotaTrigger) -> Any:
-    from siflow_provider.triggers.quota import Demand
+    from siflow_provider.core.room import Demand
 
     return Demand.model_validate(trigger.demand).resolved()
 

@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
+from siflow_provider.core.room import Demand, Waiting
 from siflow_provider.core.status import JobRef, Phase, Status
 from siflow_provider.errors import AccessDenied
 from siflow_provider.triggers.find import FindRunTrigger
-from siflow_provider.triggers.quota import Demand, QuotaTrigger, Waiting
+from siflow_provider.triggers.quota import QuotaTrigger
 from tests.unit.core.tasks import make_task
 from tests.unit.sensors.scripted import NEVER, SHORT, UNREACHABLE, Scripted, report
 
