@@ -1,0 +1,1 @@
+"""Queues and quota on Kubernetes: whether a task fits, where it stands in its queue, which queues a cluster has."""
