@@ -9,6 +9,7 @@
     │   ├── AccessDenied        the credentials may not do this
     │   ├── NameTaken           an object of that name belongs to somebody else
     │   └── BackendUnavailable  no answer now; worth another try
+    │       └── NoRoomYet       refused for want of room; worth another try once others have ended
     └── RunFailed               the run ended without success; carries the failure and the result
 
 Above `hooks` these become Airflow's own exceptions (`siflow_provider.operators.outcome`).
@@ -29,6 +30,7 @@ __all__ = [
     "BackendUnavailable",
     "NameTaken",
     "NeverAdmissibleError",
+    "NoRoomYet",
     "Problem",
     "Reason",
     "RunFailed",
@@ -136,6 +138,10 @@ class NameTaken(BackendError):
 
 class BackendUnavailable(BackendError):
     """No usable answer now (connection lost, 429, 5xx); the run itself is untouched."""
+
+
+class NoRoomYet(BackendUnavailable):
+    """The backend keeps no more objects or runs of this kind until others have ended, such as a ResourceQuota."""
 
 
 class RunFailed(SiflowError):

@@ -171,6 +171,7 @@ def stop(name: NameArgument, conn: ConnOption = DEFAULT_CONNECTION) -> None:
     async def work(backend: TrainingBackend, user: str) -> None:
         status = await find_run(backend, name, user)
         await backend.stop(status.ref, by="siflow-provider stop")
+        await backend.finish(status.ref)
         after = await backend.status(status.ref)
         write(f"{name}: {after.phase}\n")
 

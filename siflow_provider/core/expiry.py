@@ -1,4 +1,4 @@
-"""What is done to a run when a clock ran out: stacks for the log, then the stop, then the removal."""
+"""What is done to a run when a clock ran out or it is over: stacks for the log, the stop, the removal, the rest."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from siflow_provider.core.protocol import Backend
     from siflow_provider.core.status import JobRef
 
-__all__ = ["delete_run", "note_stacks", "stop_run"]
+__all__ = ["delete_run", "finish_run", "note_stacks", "stop_run"]
 
 _DUMP_SECONDS = 60.0
 _STOP_TRIES = 5  # a backend may itself take a minute to give up
@@ -51,3 +51,11 @@ async def delete_run(backend: Backend, ref: JobRef, reporter: Reporter) -> None:
         await patiently(lambda: backend.delete(ref), what=f"deleting {ref.name}", reporter=reporter)
     except BackendError as error:
         reporter.note(f"{ref.name} could not be deleted: {error}", warning=True)
+
+
+async def finish_run(backend: Backend, ref: JobRef, reporter: Reporter) -> None:
+    """Do what is left after the last attempt; a warning that names the run when that fails."""
+    try:
+        await patiently(lambda: backend.finish(ref), what=f"tidying up after {ref.name}", reporter=reporter)
+    except BackendError as error:
+        reporter.note(f"what {ref.name} leaves behind could not be removed: {error}", warning=True)

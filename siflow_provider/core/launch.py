@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from siflow_provider.core.alarms import Alarms
+from siflow_provider.core.clocks import duration_text
 from siflow_provider.core.patience import patiently
 from siflow_provider.core.placement import Offer, ask_offers, choose, prefer
 from siflow_provider.core.policy import alert_rules
 from siflow_provider.core.quota import Verdict
 from siflow_provider.core.status import Failure, FailureClass, JobRef, Phase, Status
-from siflow_provider.errors import NeverAdmissibleError, UnsupportedError
+from siflow_provider.errors import BackendError, NeverAdmissibleError, NoRoomYet, UnsupportedError
 
 if TYPE_CHECKING:
     from siflow_provider.core.outcome import Reporter
@@ -65,6 +66,7 @@ async def launch(
     if ref is not None:
         attempt = f", attempt {ref.attempt}" if ref.attempt > 1 else ""
         reporter.note(f"adopted {ref.name}{attempt}: this try had submitted it before")
+        await _complete(backend, task, context, ref, reporter)
         return Launched(ref, adopted=True)
     return await submit_best(backend, task, context, quota=quota, reporter=reporter)
 
@@ -99,12 +101,32 @@ async def submit_to(
 
     Raises:
         NameTaken: an object of that name belongs to somebody else.
+        BackendError: the backend had no room for it within `queue_timeout`.
     """
     manifest = backend.render(prefer(task, flavor), context)
-    ref = await patiently(lambda: backend.submit(manifest), what=f"submitting {manifest.name}", reporter=reporter)
+    limit = task.task.queue_timeout
+    try:
+        ref = await patiently(
+            lambda: backend.submit(manifest),
+            what=f"submitting {manifest.name}",
+            reporter=reporter,
+            room_within=limit,
+        )
+    except NoRoomYet as error:
+        waited = f"queue_timeout of {duration_text(limit or 0.0)}"
+        raise BackendError(f"timeout: {manifest.name} could not be submitted within {waited}: {error}") from error
     where = f" on {task.flavors[flavor].instance}" if len(task.flavors) > 1 else ""
     reporter.note(f"submitted {ref.kind} {ref.name} to {backend.name}{where}")
     return Launched(ref, adopted=False, flavor=flavor)
+
+
+async def _complete(
+    backend: TrainingBackend, task: ResolvedTask, context: RenderContext, ref: JobRef, reporter: Reporter
+) -> None:
+    """Send the submission again: the one before may have been cut short between the job and what belongs to it."""
+    manifest = backend.render(task, replace(context, identity=context.identity.for_attempt(ref.attempt)))
+    if manifest.name == ref.name:  # else a template in the prefix gave another one, and there is one run a try
+        await patiently(lambda: backend.submit(manifest), what=f"completing {ref.name}", reporter=reporter)
 
 
 async def _apply_quota(

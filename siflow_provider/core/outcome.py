@@ -112,6 +112,11 @@ class Outcome(Frozen):
     totals: Totals = Totals()
     cursor: LogCursor = LogCursor()
 
+    @property
+    def final(self) -> bool:
+        """True when no further attempt follows."""
+        return self.kind not in {OutcomeKind.RETRY, OutcomeKind.MOVE}
+
     def summary(self, *, before: Totals = Totals()) -> dict[str, Any]:  # noqa: B008 - frozen
         """Return what the operator pushes as `return_value`; `before` is what earlier attempts took."""
         total = before.plus(self.totals)

@@ -1,14 +1,15 @@
-"""Rides out a backend that gives no answer for a while: back-off with jitter, and one warning."""
+"""Rides out a backend that gives no answer, or has no room, for a while: back-off with jitter, and one warning."""
 
 from __future__ import annotations
 
+import asyncio
 import random
 from typing import TYPE_CHECKING, TypeVar
 
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_random_exponential
 
 from siflow_provider.core.recovery import backoff_seconds
-from siflow_provider.errors import BackendUnavailable
+from siflow_provider.errors import BackendUnavailable, NoRoomYet
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -26,17 +27,25 @@ def pause_seconds(failures: int) -> float:
     return backoff_seconds(failures, longest=_LONGEST_PAUSE) * random.uniform(0.5, 1.0)
 
 
-async def patiently(call: Callable[[], Awaitable[_T]], *, what: str, reporter: Reporter, tries: int = 10) -> _T:
+async def patiently(
+    call: Callable[[], Awaitable[_T]],
+    *,
+    what: str,
+    reporter: Reporter,
+    tries: int = 10,
+    room_within: float | None = None,
+) -> _T:
     """Await `call()` until it answers; for calls that may be repeated without harm.
 
     Args:
         call: makes a new awaitable for each try.
         what: what is done, for the warning: "submitting bert-3f9c1a7".
         reporter: hears of the first failure, and of no other.
-        tries: how often at most; ten are about three minutes.
+        tries: how often at most without an answer; ten are about three minutes.
+        room_within: seconds for which to wait for room (`NoRoomYet`); None = without an end.
 
     Raises:
-        BackendUnavailable: the last one, when no try was answered.
+        BackendUnavailable: the last one, when no try was answered; `NoRoomYet` when there was no room in that time.
     """
 
     async def once() -> _T:  # tenacity awaits what it can see to be a coroutine function
@@ -44,13 +53,27 @@ async def patiently(call: Callable[[], Awaitable[_T]], *, what: str, reporter: R
 
     def warn(state: RetryCallState) -> None:
         if state.attempt_number == 1 and state.outcome is not None:
-            reporter.note(f"{what}: no answer, trying again ({state.outcome.exception()})", warning=True)
+            error = state.outcome.exception()
+            why = "no room, waiting for it" if isinstance(error, NoRoomYet) else "no answer, trying again"
+            reporter.note(f"{what}: {why} ({error})", warning=True)
 
     retrying = AsyncRetrying(
         retry=retry_if_exception_type(BackendUnavailable),
         wait=wait_random_exponential(multiplier=1, max=_LONGEST_PAUSE),
-        stop=stop_after_attempt(tries),
+        stop=_limit(tries, room_within),
         before_sleep=warn,
         reraise=True,
     )
     return await retrying(once)
+
+
+def _limit(tries: int, room_within: float | None) -> Callable[[RetryCallState], bool]:
+    time = asyncio.get_running_loop().time
+    begun = time()
+
+    def gives_up(state: RetryCallState) -> bool:
+        if state.outcome is not None and isinstance(state.outcome.exception(), NoRoomYet):
+            return room_within is not None and time() - begun >= room_within
+        return state.attempt_number >= tries
+
+    return gives_up

@@ -138,6 +138,17 @@ class Backend(Protocol):
         """
         ...
 
+    async def finish(self, ref: JobRef) -> None:
+        """Do what is left to do once the last attempt of a run has ended, whatever its end. Idempotent.
+
+        Called by whoever knows that no further attempt follows. It removes what the form says is to be removed, such
+        as the run's data on shared storage; that may take place later, after the time for which a cluster is kept.
+
+        Args:
+            ref: the last attempt.
+        """
+        ...
+
     async def runs(self) -> list[Status]:
         """Return every run of ours on this backend, newest first."""
         ...

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from siflow_provider.core.attempts import first_attempt, next_attempt, rest
+from siflow_provider.core.expiry import finish_run
 from siflow_provider.core.follow import follow, utc_now
 from siflow_provider.core.outcome import Outcome, OutcomeKind, Totals
 from siflow_provider.core.status import Failure, FailureClass, Phase
@@ -75,10 +76,11 @@ async def run(
     while True:
         published = _publish(step.ref, published, on_ref)
         outcome = await follow(backend, step.ref, step.policy, reporter, cursor=step.cursor, clock=clock)
-        if outcome.kind not in {OutcomeKind.RETRY, OutcomeKind.MOVE}:
-            return RunEnd(outcome, step.ledger.totals)
         if outcome.kind is OutcomeKind.RETRY and (by := await _rested(step, policy, reporter, outcome, stop_asked)):
-            return RunEnd(_stopped_between(outcome, by), step.ledger.totals)
+            outcome = _stopped_between(outcome, by)
+        if outcome.final:
+            await finish_run(backend, step.ref, reporter)
+            return RunEnd(outcome, step.ledger.totals)
         step = await next_attempt(
             backend, task, context, policy, reporter, outcome=outcome, ledger=step.ledger, quota=quota, rested=True
         )

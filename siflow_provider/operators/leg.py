@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from siflow_provider.backends import make_backend
 from siflow_provider.core.attempts import first_attempt, next_attempt
+from siflow_provider.core.expiry import finish_run
 from siflow_provider.core.follow import follow
-from siflow_provider.core.outcome import OutcomeKind
 from siflow_provider.core.patience import patiently
 from siflow_provider.core.run import RunEnd, run
 from siflow_provider.errors import BackendError, BackendUnavailable
@@ -98,6 +98,7 @@ async def _stop(settings: Settings, identity: Identity, reporter: Reporter, why:
         await patiently(
             lambda: backend.stop(ref, by=f"{STOPPED_BY} {why}"), what=f"stopping {ref.name}", reporter=reporter
         )
+        await finish_run(backend, ref, reporter)
         return True
 
 
@@ -119,8 +120,9 @@ async def _look(backend: TrainingBackend, order: Order, step: Step) -> Step | Ru
     if not status.phase.terminal:
         return step
     outcome = await follow(backend, step.ref, step.policy, order.reporter, cursor=step.cursor)
-    if outcome.kind in {OutcomeKind.RETRY, OutcomeKind.MOVE}:
+    if not outcome.final:
         return await _next(backend, order, outcome, step.ledger)
+    await finish_run(backend, step.ref, order.reporter)
     return RunEnd(outcome, step.ledger.totals)
 
 
@@ -160,6 +162,7 @@ async def _end_older_tries(backend: TrainingBackend, order: Order) -> None:
             reporter=order.reporter,
         )
         await _gone(backend, ref)
+        await finish_run(backend, ref, order.reporter)
 
 
 async def _still_running(backend: TrainingBackend, identities: list[Identity]) -> list[JobRef]:

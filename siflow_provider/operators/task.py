@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from airflow.providers.common.compat.sdk import AirflowTaskTimeout
 
 from siflow_provider.core.attempts import Step
-from siflow_provider.core.outcome import OutcomeKind
 from siflow_provider.core.run import RunEnd
 from siflow_provider.core.veil import Veil
 from siflow_provider.errors import BackendError, RunFailed, SiflowError, SpecError
@@ -186,7 +185,7 @@ class SiflowTaskOperator(RendersForms):
             if told.outcome is None:
                 self._stop(context, "the run can't be followed any more")
                 raise BackendError(told.error)
-            if told.outcome.kind not in {OutcomeKind.RETRY, OutcomeKind.MOVE}:
+            if told.outcome.final:
                 return self._finished(RunEnd(told.outcome, told.carried.ledger.totals), context)
             order = self._order = order_of(self, context, told.carried)
             outcome, ledger = told.outcome, told.carried.ledger

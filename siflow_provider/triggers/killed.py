@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from siflow_provider.backends import make_backend
 from siflow_provider.core.alarms import Alarms
+from siflow_provider.core.expiry import finish_run
 from siflow_provider.core.patience import patiently
 from siflow_provider.errors import SiflowError
 from siflow_provider.triggers.reporter import TaskReporter
@@ -92,6 +93,7 @@ async def _stop(ref: JobRef, instance: Any, hook: SiflowHook, log: Any, data: Ru
             lambda: backend.stop(ref, by=f"{STOPPED_BY} {why}"), what=f"stopping {ref.name}", reporter=reporter
         )
         reporter.note(f"{ref.name} is stopped")
+        await finish_run(backend, ref, reporter)
         await _tell(backend, ref, data, reporter, why)
 
 

@@ -10,6 +10,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from siflow_provider.backends import make_backend
 from siflow_provider.core.attempts import Ledger, rest
+from siflow_provider.core.expiry import finish_run
 from siflow_provider.core.follow import follow
 from siflow_provider.core.frozen import Frozen
 from siflow_provider.core.outcome import FollowPolicy, Outcome, OutcomeKind
@@ -158,6 +159,8 @@ class RunTrigger(BaseTrigger):
             paced = cast("Backend", PacedBackend(backend, drain, lambda: reporter.written))
             policy = data.carried.ledger.applied(data.policy)
             outcome = await follow(paced, data.ref, policy, reporter, cursor=data.cursor)
+            if outcome.final:
+                await finish_run(backend, data.ref, reporter)
         if outcome.kind is OutcomeKind.RETRY:
             await rest(policy, reporter, outcome)
         last = f"followed {data.stretch}: {outcome.kind}"

@@ -167,6 +167,9 @@ class LocalBackend:
         await self._runs.stop(ref, "the deletion of the run")
         await off_loop(self._runs.remove, ref)
 
+    async def finish(self, ref: JobRef) -> None:
+        """Do nothing: a run's supervisor tidies up after it, and a deletion what it kept for a further attempt."""
+
     async def find_named(self, name: str) -> list[Status]:
         """Return the run of that name, where there is one."""
         return await off_loop(self._runs.find_named, name)

@@ -223,6 +223,9 @@ class ScriptedBackend:
         self._run(ref).gone = True
         await self._wake()
 
+    async def finish(self, ref: JobRef) -> None:
+        self.calls.append(f"finish attempt {ref.attempt}")
+
     async def find_named(self, name: str) -> list[Status]:
         return [status for status in await self.runs() if status.ref.name == name]
 

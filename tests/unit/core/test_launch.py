@@ -12,6 +12,7 @@ from siflow_provider.errors import (
     BackendUnavailable,
     NameTaken,
     NeverAdmissibleError,
+    NoRoomYet,
     Reason,
     UnsupportedError,
 )
@@ -52,7 +53,7 @@ async def test_a_run_that_exists_is_adopted_without_asking_for_quota() -> None:
     backend.calls.clear()
     launched = await launch(backend, make_task(), context(), quota="require", reporter=told)
     assert (launched.ref, launched.adopted) == (second, True)
-    assert backend.calls == ["find_latest"]
+    assert backend.calls == ["find_latest", "submit 2"]  # the first submission may have been cut short
     assert told.notes == [f"adopted {second.name}, attempt 2: this try had submitted it before"]
 
 
@@ -140,6 +141,30 @@ async def test_a_backend_that_stays_away_ends_the_launch_with_its_own_error() ->
     backend.submit_faults = [BackendUnavailable("503")] * 99
     with pytest.raises(BackendUnavailable):
         await launch(backend, make_task(), context(), quota="ignore", reporter=Recorder())
+
+
+async def test_a_submission_that_finds_no_room_waits_for_it_however_long_it_takes() -> None:
+    backend, told = ScriptedBackend(RUNNING), Recorder()
+    backend.submit_faults = [NoRoomYet("exceeded quota: jobs")] * 99
+    launched = await launch(backend, make_task(), context(), quota="ignore", reporter=told)
+    assert len(backend.submitted) == 1
+    assert told.warnings == [f"submitting {launched.ref.name}: no room, waiting for it (exceeded quota: jobs)"]
+
+
+async def test_a_submission_that_finds_no_room_within_queue_timeout_ends_with_its_own_reason() -> None:
+    backend = ScriptedBackend(RUNNING)
+    backend.submit_faults = [NoRoomYet("exceeded quota: jobs")] * 99
+    with pytest.raises(BackendError, match=r"timeout: .* queue_timeout of 1m: exceeded quota: jobs") as caught:
+        await launch(backend, make_task(queue_timeout="1m"), context(), quota="ignore", reporter=Recorder())
+    assert not isinstance(caught.value, BackendUnavailable)
+
+
+async def test_an_adopted_run_whose_name_would_be_another_now_stays_the_only_one() -> None:
+    backend = ScriptedBackend(RUNNING)
+    await backend.submit(backend.render(make_task(name_prefix="at-noon"), context()))
+    launched = await launch(backend, make_task(name_prefix="at-one"), context(), quota="ignore", reporter=Recorder())
+    assert launched.adopted
+    assert len(backend.submitted) == 1
 
 
 async def test_a_refusal_is_not_tried_again() -> None:

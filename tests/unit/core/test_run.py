@@ -65,6 +65,7 @@ async def test_a_lost_node_is_survived_inside_one_try() -> None:
     assert asyncio.get_running_loop().time() == pytest.approx(100 + 1 + 100 + 2 + 50, abs=1)
     assert ended.summary()["attempts"] == 3
     assert [manifest.context.identity.attempt for manifest in backend.submitted] == [1, 2, 3]
+    assert [call for call in backend.calls if call.startswith("finish")] == ["finish attempt 3"]
 
 
 async def test_totals_are_of_all_attempts() -> None:
