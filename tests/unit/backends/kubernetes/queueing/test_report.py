@@ -87,9 +87,10 @@ def test_a_queue_that_may_borrow_keeps_its_right_while_the_cohort_is_full() -> N
 
 
 def test_a_mistyped_queue_fails_at_once_and_the_nearest_name_is_told() -> None:
-    report = answer(picture(queue="lg"), [workers(1)])
+    queues = (local_queue("training", "cq"), local_queue("other", "cq"))
+    report = answer(picture(queue="trainng", local_queues=queues), [workers(1)])
     assert report.never
-    assert "did you mean 'lq'?" in report.why_not()
+    assert "did you mean 'training'?" in report.why_not()
 
 
 @pytest.mark.parametrize("policy", ["Hold", "HoldAndDrain"])
