@@ -9,7 +9,8 @@ from siflow_provider.core.outcome import FollowPolicy, Outcome
 from siflow_provider.core.status import LogCursor
 from siflow_provider.spec.task import PyTorchJob, RayJob
 from tests.unit.core.recorder import Recorder
-from tests.unit.core.scripted_backend import Script, ScriptedBackend, now
+from tests.unit.core.script import Script, now
+from tests.unit.core.scripted_backend import ScriptedBackend
 from tests.unit.core.tasks import context, make_task
 
 DAY = 86400.0

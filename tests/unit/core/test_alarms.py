@@ -8,7 +8,7 @@ from siflow_provider.core.outcome import AlertRule, FollowPolicy, OutcomeKind
 from siflow_provider.core.status import Failure, FailureClass, Phase, Status
 from tests.unit.core.following import follow_script
 from tests.unit.core.recorder import Recorder
-from tests.unit.core.scripted_backend import Script, moment, phases
+from tests.unit.core.script import Script, moment, phases
 
 pytestmark = pytest.mark.looptime
 

@@ -7,26 +7,12 @@ import pytest
 
 from siflow_provider.core.follow import follow
 from siflow_provider.core.outcome import FollowPolicy, OutcomeKind
-from siflow_provider.core.status import (
-    Failure,
-    FailureClass,
-    LogLine,
-    Phase,
-    QueuePlace,
-)
+from siflow_provider.core.status import Failure, FailureClass, LogLine, Phase, QueuePlace
 from siflow_provider.errors import AccessDenied
 from tests.unit.core.following import DAY, follow_script
 from tests.unit.core.recorder import Recorder
-from tests.unit.core.scripted_backend import (
-    Line,
-    Script,
-    ScriptedBackend,
-    event,
-    moment,
-    now,
-    phases,
-    replica,
-)
+from tests.unit.core.script import Line, Script, event, moment, now, phases, replica
+from tests.unit.core.scripted_backend import ScriptedBackend
 from tests.unit.core.tasks import context, make_task
 
 pytestmark = pytest.mark.looptime

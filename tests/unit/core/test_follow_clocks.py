@@ -13,7 +13,8 @@ from siflow_provider.core.status import Failure, FailureClass, Phase, QueuePlace
 from siflow_provider.errors import BackendError
 from tests.unit.core.following import DAY, Followed, follow_script
 from tests.unit.core.recorder import Recorder
-from tests.unit.core.scripted_backend import Line, Script, ScriptedBackend, event, moment, now, phases, replica
+from tests.unit.core.script import Line, Script, event, moment, now, phases, replica
+from tests.unit.core.scripted_backend import ScriptedBackend
 from tests.unit.core.tasks import context, make_task
 
 pytestmark = pytest.mark.looptime

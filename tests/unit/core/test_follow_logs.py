@@ -10,25 +10,13 @@ import pytest
 from siflow_provider.core.follow import follow
 from siflow_provider.core.outcome import FollowPolicy, OutcomeKind
 from siflow_provider.core.results import MARKER
-from siflow_provider.core.status import (
-    Failure,
-    FailureClass,
-    JobRef,
-    LogCursor,
-    LogSelection,
-    Phase,
-)
+from siflow_provider.core.status import Failure, FailureClass, JobRef, LogCursor, LogSelection, Phase
 from siflow_provider.errors import UsageError
 from siflow_provider.spec.task import RayJob
 from tests.unit.core.following import DAY, follow_script
 from tests.unit.core.recorder import Recorder
-from tests.unit.core.scripted_backend import (
-    Line,
-    Script,
-    ScriptedBackend,
-    now,
-    phases,
-)
+from tests.unit.core.script import Line, Script, now, phases
+from tests.unit.core.scripted_backend import ScriptedBackend
 from tests.unit.core.tasks import context, make_task
 
 pytestmark = pytest.mark.looptime

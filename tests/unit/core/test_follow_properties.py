@@ -14,7 +14,8 @@ from siflow_provider.core.follow import follow
 from siflow_provider.core.outcome import FollowPolicy, Outcome, OutcomeKind
 from siflow_provider.core.status import LogCursor, Phase
 from tests.unit.core.recorder import Recorder
-from tests.unit.core.scripted_backend import Line, Script, ScriptedBackend, now, phases
+from tests.unit.core.script import Line, Script, now, phases
+from tests.unit.core.scripted_backend import ScriptedBackend
 from tests.unit.core.tasks import context, make_task
 
 _T = TypeVar("_T")

@@ -17,7 +17,8 @@ from siflow_provider.errors import (
     UnsupportedError,
 )
 from tests.unit.core.recorder import Recorder
-from tests.unit.core.scripted_backend import Script, ScriptedBackend, phases, room
+from tests.unit.core.script import Script, phases, room
+from tests.unit.core.scripted_backend import ScriptedBackend
 from tests.unit.core.tasks import context, make_task
 
 pytestmark = pytest.mark.looptime

@@ -17,7 +17,8 @@ from siflow_provider.core.status import Failure, FailureClass, JobRef, Phase, Qu
 from siflow_provider.errors import BackendUnavailable
 from siflow_provider.spec.resolve import ResolvedTask
 from tests.unit.core.recorder import Recorder
-from tests.unit.core.scripted_backend import Line, Script, ScriptedBackend, moment, now, phases, room
+from tests.unit.core.script import Line, Script, moment, now, phases, room
+from tests.unit.core.scripted_backend import ScriptedBackend
 from tests.unit.core.tasks import context, make_task
 
 pytestmark = pytest.mark.looptime

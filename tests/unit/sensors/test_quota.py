@@ -1,16 +1,13 @@
-"""QuotaSensor: what it is asked about, what it says, and how it ends in each mode."""
+"""QuotaSensor: what it is asked about, and what it keeps to itself."""
 
 from __future__ import annotations
 
 import json
-import re
-from datetime import UTC, datetime
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, AirflowSkipException
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 from airflow.sdk import DAG
 
 from siflow_provider.decorators import pytorch_job_task
@@ -19,57 +16,11 @@ from siflow_provider.operators import PyTorchJobOperator
 from siflow_provider.sensors import QuotaSensor
 from siflow_provider.spec import PyTorchJob, load
 from siflow_provider.triggers.quota import QuotaTrigger
-from tests.unit.sensors.airflow_errors import (
-    AirflowRescheduleException,
-    AirflowSensorTimeout,
-    TaskDeferralError,
-    TaskDeferred,
-)
-from tests.unit.sensors.scripted import NEVER, SHORT, UNREACHABLE, Scripted, instance, report
+from tests.unit.sensors.airflow_errors import TaskDeferred
+from tests.unit.sensors.asking import CANARY, FORM, MODES, run, sensor
+from tests.unit.sensors.scripted import SHORT, Scripted, instance, report
 
-CANARY = "c4n4ry-in-the-form"
-FORM: dict[str, Any] = {
-    "kind": "PyTorchJob",
-    "image": "registry.example/x:1",
-    "command": f"train --token {CANARY}",
-    "env": {"TOKEN": {"value": CANARY, "hidden": True}},
-    "compute": {"type": "on_demand", "instances": [{"cpu": 1, "memory": "1Gi"}]},
-}
-MODES: dict[str, dict[str, Any]] = {
-    "poke": {"deferrable": False},
-    "reschedule": {"mode": "reschedule"},
-    "deferrable": {"deferrable": True},
-}
 pytestmark = pytest.mark.filterwarnings("ignore:.*cannot be called outside of the Task Runner")
-
-
-def sensor(task: Any = None, **options: Any) -> QuotaSensor:
-    with DAG("d", schedule=None):
-        return QuotaSensor(task_id="quota", **{"task": FORM if task is None else task, "poke_interval": 0, **options})
-
-
-def run(which: QuotaSensor, **context: Any) -> Any:
-    """Render and execute as a worker does; a deferred sensor ends as its trigger's event says."""
-    instance = SimpleNamespace(
-        dag_id="d", task_id="quota", run_id="r", map_index=-1, try_number=1, get_first_reschedule_date=long_ago
-    )
-    full: Any = {"ti": instance, "dag": which.dag, "task": which, **context}
-    which.render_template_fields(full)
-    return which.execute(full)
-
-
-def long_ago(_: Any) -> datetime:
-    return datetime(2020, 1, 1, tzinfo=UTC)
-
-
-async def resumed(which: QuotaSensor) -> Any:
-    with pytest.raises(TaskDeferred) as deferred:
-        run(which)
-    path, kwargs = deferred.value.trigger.serialize()
-    assert path == f"{QuotaTrigger.__module__}.{QuotaTrigger.__name__}"
-    trigger = QuotaTrigger(**json.loads(json.dumps(kwargs)))
-    event = await anext(trigger.run())
-    return which.resume_execution(deferred.value.method_name, {"event": event.payload}, {})
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -144,83 +95,6 @@ def test_relative_catalog_starts_at_the_folder_of_the_dag_file(tmp_path: Path, n
         else:
             which = QuotaSensor(task_id="quota", task={**FORM, "compute": compute}, catalog="catalog.yaml")
     assert run(which)["instance"] == "gpu.h100"
-
-
-def test_why_not_is_said_with_numbers_and_again_only_when_it_changes(capsys: pytest.CaptureFixture[str]) -> None:
-    Scripted.reset(*[report(available=SHORT)] * 3, UNREACHABLE, UNREACHABLE, report(available=SHORT), report())
-    run(sensor(deferrable=False))
-    said = re.findall(r"no room yet: (.*?)(?:\x1b| +\[airflow)", capsys.readouterr().out)
-    short = "the queue is full; nvidia.com/gpu: need 8 GPUs, have 3 GPUs in queue od-h100"
-    assert said == [short, "quota is not known: the API server does not answer.", short]
-
-
-@pytest.mark.parametrize("mode", MODES)
-async def test_a_wrong_queue_fails_at_once_also_softly(mode: str) -> None:
-    Scripted.reset(report(ever=NEVER, available=NEVER))
-    with pytest.raises(AirflowFailException, match=r"can never be admitted: no such queue; .* have 0 GPUs") as caught:
-        run(sensor(soft_fail=True, **MODES[mode]))
-    assert not isinstance(caught.value, AirflowSkipException)
-
-
-@pytest.mark.parametrize("soft", [True, False])
-@pytest.mark.parametrize("mode", MODES)
-def test_running_out_of_time_skips_or_fails_without_retry(mode: str, soft: bool) -> None:
-    Scripted.reset(report(available=SHORT))
-    which = sensor(soft_fail=soft, timeout=0, **MODES[mode])
-    with pytest.raises(AirflowSkipException if soft else AirflowSensorTimeout):
-        run_out_of_time(which)
-
-
-def run_out_of_time(which: QuotaSensor) -> None:
-    try:
-        run(which)
-    except TaskDeferred:
-        # what the scheduler does when a trigger's time is over
-        which.resume_execution("__fail__", {"error": "Trigger timeout"}, {})
-
-
-def test_a_deferred_sensor_gives_the_scheduler_its_timeout() -> None:
-    Scripted.reset(report(available=SHORT))
-    with pytest.raises(TaskDeferred) as deferred:
-        run(sensor(timeout=90, poke_interval=7))
-    assert deferred.value.timeout is not None
-    assert deferred.value.timeout.total_seconds() == 90
-    assert deferred.value.trigger.interval == 7
-
-
-async def test_a_deferred_task_that_turns_out_impossible_fails_also_softly() -> None:
-    Scripted.reset(report(available=SHORT), report(ever=NEVER, available=NEVER))
-    with pytest.raises(AirflowFailException, match="can never be admitted"):
-        await resumed(sensor(soft_fail=True))
-
-
-async def test_a_deferred_sensor_returns_what_the_poking_one_does() -> None:
-    Scripted.reset(report(available=SHORT), UNREACHABLE, report())
-    assert await resumed(sensor()) == {"instance": "in-place", "queue": "od-h100"}
-
-
-def test_a_dead_trigger_fails_with_retries_also_softly() -> None:
-    with pytest.raises(TaskDeferralError):
-        sensor(soft_fail=True).resume_execution("__fail__", {"error": "Trigger failure"}, {})
-
-
-def test_never_fail_skips_whatever_went_wrong() -> None:
-    Scripted.reset(report(ever=NEVER, available=NEVER))
-    for options in MODES.values():
-        with pytest.raises(AirflowSkipException):
-            run(sensor(never_fail=True, **options))
-
-
-def test_silent_fail_does_not_hide_a_mistake() -> None:
-    Scripted.reset(report(ever=NEVER, available=NEVER))
-    with pytest.raises(AirflowFailException):
-        run(sensor(silent_fail=True, deferrable=False))
-
-
-def test_reschedule_mode_frees_the_worker_between_looks() -> None:
-    Scripted.reset(report(available=SHORT))
-    with pytest.raises(AirflowRescheduleException):
-        run(sensor(mode="reschedule", timeout=10**9))
 
 
 def test_what_the_backend_can_not_carry_fails_at_once() -> None:
