@@ -1,0 +1,154 @@
+"""Answers for quota on a live cluster: takes a picture of it and asks the picture."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import yaml
+
+from siflow_provider.backends.kubernetes.cluster.resources import (
+    CLUSTERQUEUES,
+    COHORTS,
+    CONFIGMAPS,
+    LOCALQUEUES,
+    NAMESPACES,
+    NODES,
+    PODS,
+    RESOURCEFLAVORS,
+    Resource,
+)
+from siflow_provider.backends.kubernetes.queueing.machines import Machine, machines, trim_node, trim_pod
+from siflow_provider.backends.kubernetes.queueing.picture import Counting, Items, Picture
+from siflow_provider.backends.kubernetes.queueing.podsets import task_pod_sets
+from siflow_provider.backends.kubernetes.queueing.positions import Positions
+from siflow_provider.backends.kubernetes.queueing.reading import Reader
+from siflow_provider.backends.kubernetes.queueing.report import answer
+
+if TYPE_CHECKING:
+    from siflow_provider.backends.kubernetes.cluster.shared import Cluster
+    from siflow_provider.core.quota import QuotaReport
+    from siflow_provider.spec.resolve import ResolvedTask
+
+__all__ = ["positions_of", "quota", "reader_of", "take_picture"]
+
+_RESOURCEQUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
+_LIMITRANGES = Resource("", "v1", "limitranges", "LimitRange")
+_LIVING = "status.phase!=Succeeded,status.phase!=Failed,spec.nodeName!="
+_DEFAULT_QUEUE = "default"
+"""Kueue gives a job without a queue to the LocalQueue of this name, where the namespace has one."""
+_KUEUE_CONFIG = ("kueue-system", "kueue-manager-config")
+_AUTOSCALER_STATUS = ("kube-system", "cluster-autoscaler-status")
+_GROWING = ("karpenter.", "autoscaling.x-k8s.io", "cluster.x-k8s.io", "machine.openshift.io")
+"""API groups of what adds nodes by itself."""
+
+_readers: WeakKeyDictionary[Cluster, Reader] = WeakKeyDictionary()
+_positions: WeakKeyDictionary[Cluster, Positions] = WeakKeyDictionary()
+
+
+def reader_of(cluster: Cluster) -> Reader:
+    """Return the reader that all questions to a cluster share."""
+    return _readers.setdefault(cluster, Reader(cluster.api))
+
+
+def positions_of(cluster: Cluster) -> Positions:
+    """Return the places in the queues of a cluster, shared by all tasks that wait there."""
+    return _positions.setdefault(cluster, Positions(cluster.api))
+
+
+async def quota(cluster: Cluster, task: ResolvedTask) -> QuotaReport:
+    """Return the four answers for the whole task on its first flavor.
+
+    Raises:
+        UnsupportedError: the task can't be rendered for Kubernetes.
+        BackendUnavailable: no answer now.
+
+    Example:
+        report = await quota(cluster, task)
+        if report.never: ...
+    """
+    sets = task_pod_sets(task)
+    picture = await take_picture(cluster, task.namespace or cluster.namespace, task.flavors[0].queue)
+    return answer(picture, sets)
+
+
+async def take_picture(cluster: Cluster, namespace: str, queue: str | None) -> Picture:
+    """Read what the answers are made from, all at once.
+
+    Args:
+        cluster: where.
+        namespace: of the task.
+        queue: its LocalQueue; None leaves it to Kueue's default, where there is one.
+    """
+    read = reader_of(cluster)
+    features = await cluster.features()
+    queues = await _queues(read, namespace) if features.kueue else _NO_KUEUE
+    nodes, pods, quotas, ranges, spaces, grows = await asyncio.gather(
+        read.items(NODES, trim=trim_node),
+        read.items(PODS, trim=trim_pod, selector=_LIVING),
+        read.items(_RESOURCEQUOTAS, namespace),
+        read.items(_LIMITRANGES, namespace),
+        read.one(NAMESPACES, None, namespace),
+        read.one(CONFIGMAPS, *_AUTOSCALER_STATUS),
+    )
+    found = None if nodes is None else machines(nodes, pods)
+    local_queues, cluster_queues, flavors, cohorts, config = queues
+    return Picture(
+        namespace=namespace,
+        queue=queue or _default_queue(local_queues),
+        kueue=features.kueue,
+        local_queues=local_queues,
+        cluster_queues=cluster_queues,
+        flavors=flavors,
+        cohorts=cohorts,
+        counting=_counting(config),
+        machines=found,
+        static=grows == () and is_static(found, features.versions),
+        resource_quotas=quotas,
+        limit_ranges=ranges,
+        namespace_labels=(spaces[0]["metadata"].get("labels") or {}) if spaces else None,
+    )
+
+
+_Queues = tuple[Items | None, Items | None, Items | None, Items | None, Items | None]
+_NO_KUEUE: _Queues = (None, None, None, None, None)
+
+
+async def _queues(read: Reader, namespace: str) -> _Queues:
+    return await asyncio.gather(
+        read.items(LOCALQUEUES, namespace),
+        read.items(CLUSTERQUEUES),
+        read.items(RESOURCEFLAVORS),
+        read.items(COHORTS),
+        read.one(CONFIGMAPS, *_KUEUE_CONFIG),
+    )
+
+
+def _default_queue(local_queues: Items | None) -> str | None:
+    names = {item["metadata"]["name"] for item in local_queues or ()}
+    return _DEFAULT_QUEUE if _DEFAULT_QUEUE in names else None
+
+
+def _counting(config: Items | None) -> Counting | None:
+    """Read Kueue's own configuration; None where it can't be read, or is not where Kueue's manifests put it."""
+    text = next(iter(((config or ({},))[0].get("data") or {}).values()), None) if config else None
+    try:
+        found = yaml.safe_load(text) if text else None
+    except yaml.YAMLError:
+        return None
+    if not isinstance(found, Mapping):
+        return None
+    resources: Mapping[str, Any] = found.get("resources") or {}
+    return Counting(
+        left_out=tuple(resources.get("excludeResourcePrefixes") or ()),
+        changed=frozenset(each["input"] for each in resources.get("transformations") or ()),
+    )
+
+
+def is_static(found: tuple[Machine, ...] | None, groups: Mapping[str, object]) -> bool:
+    """Say whether nothing shows that nodes are added by themselves: no provider's marks, no autoscaler's API."""
+    if found is None or any(machine.cloud for machine in found):
+        return False
+    return not any(group.startswith(_GROWING) for group in groups)

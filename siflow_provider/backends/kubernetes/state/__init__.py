@@ -1,1 +1,0 @@
-"""From Kubernetes objects, as plain dicts, to the core's `Status`. Pure: no call, no clock, no memory."""
