@@ -222,9 +222,13 @@ class Status:
         submitted_at, admitted_at, running_at, ended_at: moments reached so far. `admitted_at` is when the queue let
             it go (or, without a queue, when it was submitted); `running_at` when all replicas ran.
         queued_seconds: total time in the queue so far, requeues included.
+        held_before: seconds admitted before the queue took the place back, all earlier stays together.
         gpus: GPUs held while admitted.
         stopped_by: who asked for the stop, for phase `stopped`.
         failure: set with `failed` and `lost`.
+        failed_pulls: the largest number of failed image pulls of one pod.
+        leftover: True when a terminal phase is the backend's own judgement and the run goes on holding its place:
+            whoever follows it removes it, once its logs are read.
         owner: `X_USER_NAME` of the run; "" where nobody said who it is.
         private: True when only its owner shall see it (`visible_in_group: false`).
         timezone: IANA name, the form's: in which people want to read its times.
@@ -242,9 +246,12 @@ class Status:
     running_at: datetime | None = None
     ended_at: datetime | None = None
     queued_seconds: float = 0.0
+    held_before: float = 0.0
     gpus: float = 0.0
     stopped_by: str = ""
     failure: Failure | None = None
+    failed_pulls: int = 0
+    leftover: bool = False
     links: dict[str, str] = field(default_factory=dict)
     owner: str = ""
     private: bool = False
@@ -256,7 +263,7 @@ class Status:
         return not self.private or not user or not self.owner or user == self.owner
 
     def running_seconds(self, now: datetime) -> float:
-        """Return the seconds between admission and the end (or `now`): the time that GPUs were held."""
+        """Return the seconds between admission and the end (or `now`), earlier stays too: the time GPUs were held."""
         if self.admitted_at is None:
-            return 0.0
-        return max(0.0, ((self.ended_at or now) - self.admitted_at).total_seconds())
+            return self.held_before
+        return self.held_before + max(0.0, ((self.ended_at or now) - self.admitted_at).total_seconds())

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ANNOTATION_CLEAN_UP",
+    "ANNOTATION_DASHBOARDS",
     "ANNOTATION_STOPPED_AT",
     "ANNOTATION_STOPPED_BY",
     "ANNOTATION_SUBMITTED_AT",
@@ -64,6 +65,8 @@ ANNOTATION_SUBMITTED_AT = f"{LABEL_PREFIX}submitted-at"
 """When, as ISO 8601 in UTC with microseconds: Kubernetes itself keeps seconds, too coarse to tell which was first."""
 ANNOTATION_TIMEZONE = f"{LABEL_PREFIX}timezone"
 """The form's IANA name: in which people want to read the run's times."""
+ANNOTATION_DASHBOARDS = f"{LABEL_PREFIX}dashboards"
+"""JSON, link name -> template; `{name}` and `{ns}` or `{namespace}` are filled in by who shows it."""
 ANNOTATION_VEIL = f"{LABEL_PREFIX}veil"
 """JSON of the `Veil` over the hidden values, for whoever shows the run's lines; absent without hidden values."""
 

@@ -1,0 +1,81 @@
+"""Kubernetes events: which belong to an object, and which of them a person should read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from siflow_provider.backends.kubernetes.state.objects import Object, dig, moment, uid
+from siflow_provider.backends.kubernetes.state.waiting import plain_refusal, plain_scheduling
+from siflow_provider.core.status import Event
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from datetime import datetime
+
+__all__ = ["event_time", "events_of", "shown_events"]
+
+_SHOWN_NORMAL = frozenset({"Preempted", "Killing", "NodeNotReady", "TaintManagerEviction"})
+"""Normal events that say something which the phases do not."""
+_EVICTED = "EvictedDueTo"
+_REPEATED_BY_STATE = frozenset({"BackOff", "Unhealthy"})
+"""Warnings that a pod's own state tells better."""
+_MAX_EVENTS = 50
+
+
+def event_time(event: Object) -> datetime | None:
+    """Return when the event last happened."""
+    return (
+        moment(event, "series", "lastObservedTime")
+        or moment(event, "lastTimestamp")
+        or moment(event, "eventTime")
+        or moment(event, "firstTimestamp")
+        or moment(event, "metadata", "creationTimestamp")
+    )
+
+
+def events_of(events: Iterable[Object], obj: Object) -> list[Object]:
+    """Return the events about one very object, oldest first."""
+    own = uid(obj)
+    found = [event for event in events if own and dig(event, "involvedObject", "uid") == own]
+    return sorted(found, key=_when)
+
+
+def _when(event: Object) -> str:
+    time = event_time(event)
+    return "" if time is None else time.isoformat()
+
+
+def shown_events(events: Iterable[Object], names: Mapping[str, str]) -> tuple[Event, ...]:
+    """Return the events that a person should read, oldest first.
+
+    Args:
+        events: core/v1 Events.
+        names: uid of an object -> what people call it, such as `worker-1`.
+    """
+    out: dict[str, Event] = {}
+    for event in sorted(events, key=_when):
+        time = event_time(event)
+        if time is None or not _is_shown(event):
+            continue
+        text = _text(event, names)
+        out.pop(text, None)
+        out[text] = Event(time=time, text=text, warning=event.get("type") == "Warning")
+    return tuple(out.values())[-_MAX_EVENTS:]
+
+
+def _is_shown(event: Object) -> bool:
+    reason = str(event.get("reason") or "")
+    if event.get("type") == "Warning":
+        return reason not in _REPEATED_BY_STATE
+    return reason in _SHOWN_NORMAL or reason.startswith(_EVICTED)
+
+
+def _text(event: Object, names: Mapping[str, str]) -> str:
+    about = dig(event, "involvedObject") or {}
+    who = names.get(str(about.get("uid")), f"{about.get('kind')} {about.get('name')}")
+    reason, message = str(event.get("reason") or ""), str(event.get("message") or "").strip()
+    if reason == "FailedScheduling":
+        message = plain_scheduling(message)
+    elif "is forbidden" in message:
+        message = plain_refusal(message)
+    return f"{who}: {reason}: {message}" if message else f"{who}: {reason}"

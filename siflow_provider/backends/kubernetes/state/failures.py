@@ -1,0 +1,144 @@
+"""Why a run failed: the first replica that did, with the cluster's own words, through the core's diagnosis."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from siflow_provider.backends.kubernetes.state.objects import Object, condition
+from siflow_provider.core.diagnosis import Evidence, diagnose
+from siflow_provider.core.status import Failure, FailureClass, Phase
+
+if TYPE_CHECKING:
+    from siflow_provider.backends.kubernetes.state.replicas import Member
+    from siflow_provider.backends.kubernetes.state.view import View
+
+__all__ = [
+    "deactivated",
+    "driver_failure",
+    "first_failed",
+    "lost",
+    "member_failure",
+    "of_run",
+    "refused",
+    "warnings",
+]
+
+_SHOWN_EVENTS = 5
+_KILLED_BY_OTHERS = frozenset({143, 137})
+_LAST = datetime.max.replace(tzinfo=UTC)
+_DRIVER_CODE = re.compile(r"exit code (-?\d+)")
+_DRIVER_LOG = re.compile(r"last available logs \(truncated to [\d,]+ chars\):\s*\n", re.IGNORECASE)
+_CAUSES = {
+    "MaximumExecutionTimeExceeded": (
+        FailureClass.TIMEOUT,
+        "it was admitted longer than kueue.x-k8s.io/max-exec-time-seconds allows",
+        "Raise execution_timeout.",
+    ),
+    "RequeuingLimitExceeded": (
+        FailureClass.PLATFORM,
+        "its pods were not ready in time, more often than the cluster allows",
+        "See the events: image, volumes, nodes. The limit is waitForPodsReady in Kueue's configuration.",
+    ),
+    "AdmissionCheck": (
+        FailureClass.QUOTA,
+        "an admission check refused it",
+        "Ask who keeps the cluster queue; the Workload's status.admissionChecks tell more.",
+    ),
+}
+
+
+def first_failed(view: View) -> Member | None:
+    """Return the replica that failed first.
+
+    A replica that was killed from outside in the same second as another ended by itself is rather the victim.
+    """
+    failed = [member for member in view.members if member.pod is not None and member.pod.phase is Phase.FAILED]
+    return min(failed, key=_order, default=None)
+
+
+def _order(member: Member) -> tuple[datetime, bool, int]:
+    pod = member.pod
+    assert pod is not None
+    victim = pod.exit_code in _KILLED_BY_OTHERS and not pod.out_of_memory and not pod.cause
+    return (pod.ended_at or _LAST, victim, member.rank or 0)
+
+
+def member_failure(view: View, member: Member) -> Failure:
+    """Return the failure that one replica's end speaks for."""
+    pod = member.pod
+    assert pod is not None
+    where = f" on {pod.node}" if pod.node else ""
+    failure = diagnose(
+        Evidence(
+            replica=member.name,
+            rank=member.rank,
+            exit_code=pod.exit_code,
+            out_of_memory=pod.out_of_memory,
+            reason=pod.cause or pod.reason,
+            events=warnings(view),
+        )
+    )
+    return failure.model_copy(update={"summary": failure.summary.replace(member.who, f"{member.who}{where}", 1)})
+
+
+def of_run(view: View, reason: str) -> Failure:
+    """Return the failure of a run of which no replica tells why; `reason` is the controller's own word."""
+    return diagnose(Evidence(reason=reason, events=warnings(view)))
+
+
+def driver_failure(view: View, message: str) -> Failure:
+    """Return the failure of a Ray job whose driver ended; Ray's message holds exit code and last lines."""
+    code = _DRIVER_CODE.search(message)
+    parts = _DRIVER_LOG.split(message, maxsplit=1)
+    lines = tuple(line for line in parts[1].splitlines() if line.strip()) if len(parts) > 1 else ()
+    number = int(code[1]) if code is not None else None
+    return diagnose(
+        Evidence(
+            replica="submitter-0",
+            exit_code=128 - number if number is not None and number < 0 else number,
+            reason=parts[0].strip().rstrip(",:"),
+            last_lines=lines,
+            events=warnings(view),
+        )
+    )
+
+
+def warnings(view: View) -> tuple[str, ...]:
+    """Return the last warnings about the run, oldest first."""
+    return tuple(event.text for event in view.events if event.warning)[-_SHOWN_EVENTS:]
+
+
+def lost(name: str, why: str) -> Failure:
+    """Return the failure of a run that is gone."""
+    return Failure(
+        category=FailureClass.LOST,
+        summary=f"{name} is lost: {why}.",
+        hint="This provider did not stop it. fault_tolerance with retry_on: [lost] starts it again by itself.",
+    )
+
+
+def deactivated(workload: Object) -> Failure:
+    """Return the failure of a run that Kueue gave up for good."""
+    evicted = condition(workload, "Evicted")
+    cause = str(evicted.get("reason") or "").removeprefix("DeactivatedDueTo")
+    unknown = (FailureClass.QUOTA, f"its queue gave it up ({cause})", "See the Workload's conditions.")
+    category, text, hint = _CAUSES.get(cause, unknown)
+    message = str(evicted.get("message") or "").strip()
+    return Failure(
+        category=category, summary=f"the run was ended: {text}", hint=hint, events=(message,) if message else ()
+    )
+
+
+def refused(workload: Object) -> Failure:
+    """Return the failure of a run that Kueue finished although the job itself never ran or no longer fits it."""
+    finished = condition(workload, "Finished")
+    reason, message = str(finished.get("reason") or ""), str(finished.get("message") or "").strip()
+    hint = (
+        "A node_selector or label of the task contradicts the flavor that its queue gave it: leave it out, or use a "
+        "queue of such nodes."
+        if reason == "FailedToStart"
+        else "The job was changed by hand while its queue held a place for it: submit it again."
+    )
+    return Failure(category=FailureClass.PLATFORM, summary=f"Kueue gave it up: {reason}: {message}", hint=hint)

@@ -1,0 +1,146 @@
+"""The run's replicas by name, each with its newest pod: `master-0`, `worker-1`, `head-0`, `submitter-0`.
+
+A PyTorchJob's pods carry type and index. Ray's pods have names of chance: the workers of the cluster that the job runs
+on now are numbered in the order in which they were made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from siflow_provider.backends.kubernetes.state.events import events_of
+from siflow_provider.backends.kubernetes.state.objects import Object, Seen, dig, items, labels, uid
+from siflow_provider.backends.kubernetes.state.pods import PodState, pod_state
+from siflow_provider.core.status import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = ["Member", "members", "replica_names"]
+
+_TYPE = "training.kubeflow.org/replica-type"
+_INDEX = "training.kubeflow.org/replica-index"
+_CLUSTER = "ray.io/cluster"
+_NODE_TYPE = "ray.io/node-type"
+_GROUP = "ray.io/group"
+_RAY_INDEX = "ray.io/worker-group-replica-index"
+_JOB_NAME = "batch.kubernetes.io/job-name"
+MAIN_CONTAINERS = {
+    "master": "pytorch", "worker": "pytorch", "head": "ray-head", "submitter": "ray-job-submitter",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One replica that the job asks for, or has.
+
+    Attributes:
+        name: `worker-1`.
+        role: master, worker, head or submitter.
+        rank: PyTorchJob only.
+        pod: its newest pod; None while there is none.
+    """
+
+    name: str
+    role: str
+    rank: int | None
+    pod: PodState | None
+
+    @property
+    def who(self) -> str:
+        """The replica in words: `worker-1 (rank 2)`."""
+        return self.name if self.rank is None else f"{self.name} (rank {self.rank})"
+
+
+def replica_names(kind: Kind, job: Object, pods: Iterable[Object]) -> dict[str, str]:
+    """Return pod uid -> replica name, for the pods that are the run's replicas now; older ones are left out.
+
+    Example:
+        >>> replica_names("PyTorchJob", job, pods)
+        {'0b5c…': 'master-0', '77aa…': 'worker-0'}
+    """
+    return {uid(pod): name for name, pod in _by_name(kind, job, pods).items()}
+
+
+def members(kind: Kind, job: Object, seen: Seen) -> tuple[Member, ...]:
+    """Return the replicas in the order of their ranks; Ray's: submitter, head, workers."""
+    found = _by_name(kind, job, seen.pods)
+    names = list(dict.fromkeys([*_expected(kind, job), *sorted(found, key=_order)]))
+    return tuple(_member(kind, name, found.get(name), seen) for name in names)
+
+
+def _member(kind: Kind, name: str, pod: Object | None, seen: Seen) -> Member:
+    role, _, index = name.rpartition("-")
+    rank = None if kind == "RayJob" else int(index) + (role == "worker")
+    if pod is None:
+        return Member(name, role, rank, None)
+    container = "ray-worker" if kind == "RayJob" and role == "worker" else MAIN_CONTAINERS.get(role, "")
+    return Member(name, role, rank, pod_state(pod, container, events_of(seen.events, pod)))
+
+
+def _order(name: str) -> tuple[int, int]:
+    role, _, index = name.rpartition("-")
+    return ("master", "submitter", "head", "worker").index(role), int(index)
+
+
+def _by_name(kind: Kind, job: Object, pods: Iterable[Object]) -> Mapping[str, Object]:
+    return _ray_pods(job, pods) if kind == "RayJob" else _pytorch_pods(pods)
+
+
+def _made(pod: Object) -> str:
+    return f"{dig(pod, 'metadata', 'creationTimestamp') or ''} {dig(pod, 'metadata', 'name') or ''}"
+
+
+def _pytorch_pods(pods: Iterable[Object]) -> dict[str, Object]:
+    out: dict[str, Object] = {}
+    for pod in sorted(pods, key=_made):
+        role, index = labels(pod).get(_TYPE), labels(pod).get(_INDEX)
+        if role in {"master", "worker"} and index is not None and index.isdigit():
+            out[f"{role}-{index}"] = pod
+    return out
+
+
+def _ray_pods(job: Object, pods: Iterable[Object]) -> dict[str, Object]:
+    out: dict[str, Object] = {}
+    workers: list[Object] = []
+    cluster = _cluster_name(job, pods)
+    for pod in sorted(pods, key=_made):
+        if labels(pod).get(_JOB_NAME) is not None and labels(pod).get(_CLUSTER) is None:
+            out["submitter-0"] = pod
+        elif labels(pod).get(_CLUSTER) != cluster:
+            continue
+        elif labels(pod).get(_NODE_TYPE) == "head":
+            out["head-0"] = pod
+        elif labels(pod).get(_NODE_TYPE) == "worker":
+            workers.append(pod)
+    groups = [str(group.get("groupName")) for group in items(job, "spec", "rayClusterSpec", "workerGroupSpecs")]
+    workers.sort(key=lambda pod: _worker_order(pod, groups))
+    return out | {f"worker-{index}": pod for index, pod in enumerate(workers)}
+
+
+def _cluster_name(job: Object, pods: Iterable[Object]) -> str | None:
+    """Return the cluster that the job runs on, or, once its status names none, the one whose pods are newest."""
+    named = dig(job, "status", "rayClusterName")
+    if named:
+        return str(named)
+    newest = max((pod for pod in pods if labels(pod).get(_CLUSTER)), key=_made, default=None)
+    return labels(newest).get(_CLUSTER) if newest is not None else None
+
+
+def _worker_order(pod: Object, groups: list[str]) -> tuple[int, int, str]:
+    group, index = labels(pod).get(_GROUP, ""), labels(pod).get(_RAY_INDEX, "")
+    place = groups.index(group) if group in groups else len(groups)
+    return place, int(index) if index.isdigit() else 0, _made(pod)
+
+
+def _expected(kind: Kind, job: Object) -> list[str]:
+    if kind == "PyTorchJob":
+        specs = dig(job, "spec", "pytorchReplicaSpecs") or {}
+        counts = {role: int(dig(specs, role.title(), "replicas") or 0) for role in ("master", "worker")}
+        return [f"{role}-{index}" for role, count in counts.items() for index in range(count)]
+    workers = sum(int(group.get("replicas") or 0) for group in items(job, "spec", "rayClusterSpec", "workerGroupSpecs"))
+    if dig(job, "spec", "rayClusterSpec", "enableInTreeAutoscaling"):
+        workers = sum(int(g.get("minReplicas") or 0) for g in items(job, "spec", "rayClusterSpec", "workerGroupSpecs"))
+    submitter = ["submitter-0"] if (dig(job, "spec", "submissionMode") or "K8sJobMode") == "K8sJobMode" else []
+    return [*submitter, "head-0", *(f"worker-{index}" for index in range(workers))]

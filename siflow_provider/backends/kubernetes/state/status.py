@@ -1,0 +1,173 @@
+"""The whole snapshot of one attempt from what the cluster shows of it. Pure.
+
+Order of judgement: an end that a controller wrote; a job that is gone or going; an end that only the queue knows; the
+queue; an end that no controller will write; then what the controller says of a run that goes on. So a terminal phase
+never goes back: what it rests on does not change any more.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from siflow_provider.backends.kubernetes.state import pytorch, ray
+from siflow_provider.backends.kubernetes.state.failures import deactivated, lost, refused
+from siflow_provider.backends.kubernetes.state.missing import why_missing
+from siflow_provider.backends.kubernetes.state.notes import notes, stopped_by
+from siflow_provider.backends.kubernetes.state.objects import Seen, condition, dig, is_true, moment, since, uid
+from siflow_provider.backends.kubernetes.state.pulls import failed_pulls
+from siflow_provider.backends.kubernetes.state.queue import place_of, queue_of, queue_reason, stay_of
+from siflow_provider.backends.kubernetes.state.size import accelerators_of
+from siflow_provider.backends.kubernetes.state.stuck import stuck
+from siflow_provider.backends.kubernetes.state.view import Verdict, View
+from siflow_provider.core.status import JobRef, Phase, ReplicaStatus, Status
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from siflow_provider.backends.kubernetes.state.replicas import Member
+
+__all__ = ["status_of"]
+
+_UNSUSPENDED = "it is suspended by hand (spec.suspend), and no queue will let it go"
+
+
+def status_of(ref: JobRef, seen: Seen, now: datetime) -> Status:
+    """Return the snapshot.
+
+    Args:
+        ref: the attempt; an object with another uid is somebody else's, whatever its name.
+        seen: what the cluster shows.
+        now: the moment now.
+
+    Example:
+        >>> status_of(ref, Seen(job=job, pods=pods), utc_now()).phase
+        <Phase.RUNNING: 'running'>
+    """
+    view = _view(ref, seen, now)
+    if view is None:
+        return _unseen(ref, seen)
+    verdict = _verdict(view)
+    ended_at = _ended_at(view, verdict) if verdict.phase.terminal else None
+    stay = stay_of(view.job, seen.workload, ended_at=ended_at, now=now)
+    return Status(
+        ref=ref,
+        phase=verdict.phase,
+        reason=verdict.reason,
+        replicas=tuple(_replica(view, verdict, member) for member in view.members),
+        queue=place_of(view.job, seen, now, waiting=verdict.phase is Phase.QUEUED),
+        events=view.events,
+        submitted_at=stay.submitted_at,
+        admitted_at=stay.admitted_at,
+        running_at=_running_at(view, verdict),
+        ended_at=ended_at,
+        queued_seconds=stay.queued_seconds,
+        held_before=stay.held_before,
+        gpus=accelerators_of(ref.kind, view.job),
+        stopped_by=_stopper(view) if verdict.phase is Phase.STOPPED else "",
+        failure=verdict.failure,
+        failed_pulls=failed_pulls(seen),
+        leftover=verdict.leftover,
+        **notes(view.job),
+    )
+
+
+def _view(ref: JobRef, seen: Seen, now: datetime) -> View | None:
+    if seen.job is not None and uid(seen.job) == ref.uid:
+        return View(ref, seen, seen.job, alive=True, now=now)
+    if seen.gone is not None and uid(seen.gone) == ref.uid:
+        return View(ref, seen, seen.gone, alive=False, now=now)
+    return None
+
+
+def _unseen(ref: JobRef, seen: Seen) -> Status:
+    if seen.job is not None:
+        why = f"its {ref.kind} was deleted, and another one of the same name stands there"
+    else:
+        why = f"the cluster has no such {ref.kind} any more; who deleted it was not seen"
+    return Status(ref=ref, phase=Phase.LOST, reason=why, failure=lost(ref.name, why))
+
+
+def _verdict(view: View) -> Verdict:
+    kind = ray if view.ref.kind == "RayJob" else pytorch
+    return kind.ended(view) or _gone(view) or _given_up(view) or _queued(view) or stuck(view) or kind.phase(view)
+
+
+def _gone(view: View) -> Verdict | None:
+    going = moment(view.job, "metadata", "deletionTimestamp")
+    if view.alive and going is None:
+        return None
+    at, by = going or view.seen.gone_at or view.now, stopped_by(view.job)
+    if by:
+        return Verdict(Phase.STOPPED, f"stopped by {by}", ended_at=at)
+    why = f"its {view.ref.kind} was deleted by somebody else"
+    return Verdict(Phase.LOST, why, lost(view.ref.name, why), at)
+
+
+def _given_up(view: View) -> Verdict | None:
+    """The queue ended the run, and the job will never say so."""
+    workload = view.seen.workload
+    if workload is None:
+        return None
+    evicted, finished = condition(workload, "Evicted"), condition(workload, "Finished")
+    if dig(workload, "spec", "active") is False and str(evicted.get("reason") or "").startswith("DeactivatedDueTo"):
+        failure, at = deactivated(workload), since(workload, "Evicted")
+    elif finished.get("status") == "True" and finished.get("reason") in {"FailedToStart", "OutOfSync"}:
+        failure, at = refused(workload), since(workload, "Finished")
+    else:
+        return None
+    return Verdict(Phase.FAILED, failure.summary, failure, at, leftover=True)
+
+
+def _queued(view: View) -> Verdict | None:
+    job, workload = view.job, view.seen.workload
+    suspended = dig(job, "spec", "suspend") or dig(job, "spec", "runPolicy", "suspend")
+    aside = view.ref.kind == "RayJob" and ray.is_suspending(job)
+    evicted = workload is not None and is_true(workload, "Evicted")
+    if not queue_of(job):
+        return Verdict(Phase.QUEUED, _UNSUSPENDED) if suspended else None
+    if not (suspended or aside or evicted):
+        return None
+    active = dig(workload, "spec", "active") is not False
+    if workload is not None and is_true(workload, "Admitted") and active and not evicted:
+        return Verdict(Phase.STARTING, "admitted; about to start")
+    return Verdict(Phase.QUEUED, queue_reason(job, view.seen, view.now))
+
+
+def _ended_at(view: View, verdict: Verdict) -> datetime:
+    ends = [member.pod.ended_at for member in view.members if member.pod is not None and member.pod.ended_at]
+    return (
+        verdict.ended_at
+        or (None if view.seen.workload is None else since(view.seen.workload, "Finished"))
+        or (max(ends) if ends else None)
+        or view.seen.gone_at
+        or view.now
+    )
+
+
+def _running_at(view: View, verdict: Verdict) -> datetime | None:
+    if verdict.phase in {Phase.QUEUED, Phase.STARTING}:
+        return None
+    return ray.ran_at(view) if view.ref.kind == "RayJob" else pytorch.ran_at(view)
+
+
+def _stopper(view: View) -> str:
+    return stopped_by(view.job) or ray.STOPPED_IN_RAY
+
+
+def _replica(view: View, verdict: Verdict, member: Member) -> ReplicaStatus:
+    pod = member.pod
+    if pod is None:
+        phase, reason = _without_pod(view, verdict)
+        return ReplicaStatus(member.name, member.role, phase, member.rank, reason=reason)
+    phase = pod.phase
+    if verdict.phase.terminal and not verdict.leftover and not phase.terminal:
+        phase = Phase.LOST if verdict.phase is Phase.LOST else Phase.STOPPED
+    return ReplicaStatus(member.name, member.role, phase, member.rank, pod.node, pod.exit_code, pod.reason)
+
+
+def _without_pod(view: View, verdict: Verdict) -> tuple[Phase, str]:
+    if verdict.phase is Phase.QUEUED:
+        return Phase.QUEUED, ""
+    if not verdict.phase.terminal:
+        return Phase.STARTING, why_missing(view)
+    return (Phase.LOST if verdict.phase is Phase.LOST else Phase.STOPPED), ""

@@ -1,0 +1,84 @@
+"""One run at one moment, put in order once for everything that judges it; and what a judgement is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from siflow_provider.backends.kubernetes.state.events import shown_events
+from siflow_provider.backends.kubernetes.state.objects import Object, Seen, moment, uid
+from siflow_provider.backends.kubernetes.state.replicas import Member, members, replica_names
+from siflow_provider.core.status import Event, Failure, JobRef, Phase
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["SETTLE_SECONDS", "Verdict", "View"]
+
+SETTLE_SECONDS = 5.0
+"""Job and pods come in streams of their own; so long an end waits for the pods that explain it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Where the run is.
+
+    Attributes:
+        reason: why, in plain words.
+        failure: set with `failed` and `lost`.
+        ended_at: set with a terminal phase.
+        leftover: True when the end is our judgement and the cluster goes on holding what belongs to the run.
+    """
+
+    phase: Phase
+    reason: str = ""
+    failure: Failure | None = None
+    ended_at: datetime | None = None
+    leftover: bool = False
+
+
+@dataclass(frozen=True)
+class View:
+    """What is seen of a run, in the words of its kind.
+
+    Attributes:
+        job: the job, or its last state once it is gone.
+        alive: False once the job is gone.
+    """
+
+    ref: JobRef
+    seen: Seen
+    job: Object
+    alive: bool
+    now: datetime
+
+    @cached_property
+    def members(self) -> tuple[Member, ...]:
+        """The replicas in order."""
+        return members(self.ref.kind, self.job, self.seen)
+
+    @cached_property
+    def names(self) -> Mapping[str, str]:
+        """Object uid -> what people call it."""
+        return {uid(self.job): self.ref.name, **replica_names(self.ref.kind, self.job, self.seen.pods)}
+
+    @cached_property
+    def events(self) -> tuple[Event, ...]:
+        """Events that a person should read, oldest first."""
+        return shown_events(self.seen.events, self.names)
+
+    @property
+    def sees_pods(self) -> bool:
+        """Whether a missing pod is known to be missing."""
+        return "pods" not in self.seen.blind
+
+    @property
+    def made_at(self) -> datetime | None:
+        """When the job was made."""
+        return moment(self.job, "metadata", "creationTimestamp")
+
+    def age_of(self, time: datetime | None) -> float:
+        """Return the seconds since a moment; endless when it is not known."""
+        return float("inf") if time is None else (self.now - time).total_seconds()
