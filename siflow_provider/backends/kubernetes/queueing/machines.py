@@ -55,13 +55,10 @@ _POOL_LABELS = (
 
 
 def machines(nodes: Iterable[Mapping[str, Any]], pods: Iterable[Mapping[str, Any]] | None) -> tuple[Machine, ...]:
-    """Return the nodes; `pods` None when they can't be read."""
+    """Return the nodes; `pods` as `trim_pod` leaves them, None when they can't be read."""
     held: dict[str, dict[str, int]] = {}
     for pod in pods or ():
-        spec, phase = pod.get("spec") or {}, (pod.get("status") or {}).get("phase")
-        if spec.get("nodeName") and phase not in _ENDED:
-            name = spec["nodeName"]
-            held[name] = add(held.get(name, {}), pod_amounts(spec), {"pods": 1})
+        held[pod["node"]] = add(held.get(pod["node"], {}), pod["held"])
     return tuple(_machine(node, None if pods is None else held) for node in nodes)
 
 
@@ -158,12 +155,7 @@ def trim_node(node: dict[str, Any]) -> dict[str, Any]:
 
 
 def trim_pod(pod: dict[str, Any]) -> dict[str, Any]:
-    """Return what a pod holds, and where."""
-    spec = pod.get("spec") or {}
-    kept = {name: spec[name] for name in ("nodeName", "overhead", "resources") if name in spec}
-    for group in ("containers", "initContainers"):
-        if spec.get(group):
-            kept[group] = [
-                {name: each[name] for name in ("resources", "restartPolicy") if name in each} for each in spec[group]
-            ]
-    return {"spec": kept, "status": {"phase": (pod.get("status") or {}).get("phase")}}
+    """Return where a pod is and what it holds there; nothing once it has ended."""
+    spec, phase = pod.get("spec") or {}, (pod.get("status") or {}).get("phase")
+    ended = phase in _ENDED or not spec.get("nodeName")
+    return {"node": spec.get("nodeName", ""), "held": {} if ended else add(pod_amounts(spec), {"pods": 1})}

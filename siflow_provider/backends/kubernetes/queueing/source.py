@@ -71,11 +71,12 @@ async def quota(cluster: Cluster, task: ResolvedTask) -> QuotaReport:
     """
     sets = task_pod_sets(task)
     picture = await take_picture(cluster, task.namespace or cluster.namespace, task.flavors[0].queue)
-    return answer(picture, sets)
+    # thousands of nodes take a while to look through, and the event loop is everybody's
+    return await asyncio.to_thread(answer, picture, sets)
 
 
 async def take_picture(cluster: Cluster, namespace: str, queue: str | None) -> Picture:
-    """Read what the answers are made from, all at once.
+    """Read what the answers are made from.
 
     Args:
         cluster: where.
@@ -84,46 +85,60 @@ async def take_picture(cluster: Cluster, namespace: str, queue: str | None) -> P
     """
     read = reader_of(cluster)
     features = await cluster.features()
-    queues = await _queues(read, namespace) if features.kueue else _NO_KUEUE
-    nodes, pods, quotas, ranges, spaces, grows = await asyncio.gather(
-        read.items(NODES, trim=trim_node),
-        read.items(PODS, trim=trim_pod, selector=_LIVING),
-        read.items(_RESOURCEQUOTAS, namespace),
-        read.items(_LIMITRANGES, namespace),
-        read.one(NAMESPACES, None, namespace),
-        read.one(CONFIGMAPS, *_AUTOSCALER_STATUS),
+    queues, nodes, space = await asyncio.gather(
+        _queues(read, namespace) if features.kueue else _no_queues(),
+        _nodes(read, features.versions),
+        _namespace(read, namespace),
     )
-    found = None if nodes is None else machines(nodes, pods)
-    local_queues, cluster_queues, flavors, cohorts, config = queues
     return Picture(
         namespace=namespace,
-        queue=queue or _default_queue(local_queues),
+        queue=queue or _default_queue(queues["local_queues"]),
         kueue=features.kueue,
-        local_queues=local_queues,
-        cluster_queues=cluster_queues,
-        flavors=flavors,
-        cohorts=cohorts,
-        counting=_counting(config),
-        machines=found,
-        static=grows == () and is_static(found, features.versions),
-        resource_quotas=quotas,
-        limit_ranges=ranges,
-        namespace_labels=(spaces[0]["metadata"].get("labels") or {}) if spaces else None,
+        **queues,
+        **nodes,
+        **space,
     )
 
 
-_Queues = tuple[Items | None, Items | None, Items | None, Items | None, Items | None]
-_NO_KUEUE: _Queues = (None, None, None, None, None)
-
-
-async def _queues(read: Reader, namespace: str) -> _Queues:
-    return await asyncio.gather(
+async def _queues(read: Reader, namespace: str) -> dict[str, Any]:
+    local_queues, cluster_queues, flavors, cohorts, config = await asyncio.gather(
         read.items(LOCALQUEUES, namespace),
         read.items(CLUSTERQUEUES),
         read.items(RESOURCEFLAVORS),
         read.items(COHORTS),
         read.one(CONFIGMAPS, *_KUEUE_CONFIG),
     )
+    return {
+        "local_queues": local_queues,
+        "cluster_queues": cluster_queues,
+        "flavors": flavors,
+        "cohorts": cohorts,
+        "counting": _counting(config),
+    }
+
+
+async def _no_queues() -> dict[str, Any]:
+    return {"local_queues": None}
+
+
+async def _nodes(read: Reader, groups: Mapping[str, object]) -> dict[str, Any]:
+    nodes, pods, grows = await asyncio.gather(
+        read.items(NODES, trim=trim_node),
+        read.items(PODS, trim=trim_pod, selector=_LIVING),
+        read.one(CONFIGMAPS, *_AUTOSCALER_STATUS),
+    )
+    found = None if nodes is None else await asyncio.to_thread(machines, nodes, pods)
+    return {"machines": found, "static": grows == () and _is_static(found, groups)}
+
+
+async def _namespace(read: Reader, namespace: str) -> dict[str, Any]:
+    quotas, ranges, spaces = await asyncio.gather(
+        read.items(_RESOURCEQUOTAS, namespace),
+        read.items(_LIMITRANGES, namespace),
+        read.one(NAMESPACES, None, namespace),
+    )
+    labels = (spaces[0]["metadata"].get("labels") or {}) if spaces else None
+    return {"resource_quotas": quotas, "limit_ranges": ranges, "namespace_labels": labels}
 
 
 def _default_queue(local_queues: Items | None) -> str | None:
@@ -147,7 +162,7 @@ def _counting(config: Items | None) -> Counting | None:
     )
 
 
-def is_static(found: tuple[Machine, ...] | None, groups: Mapping[str, object]) -> bool:
+def _is_static(found: tuple[Machine, ...] | None, groups: Mapping[str, object]) -> bool:
     """Say whether nothing shows that nodes are added by themselves: no provider's marks, no autoscaler's API."""
     if found is None or any(machine.cloud for machine in found):
         return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from siflow_provider.backends.kubernetes.queueing.machines import trim_pod
 from siflow_provider.backends.kubernetes.queueing.podsets import PodSet
 
 API = "kueue.x-k8s.io/v1beta2"
@@ -118,4 +119,4 @@ def node(
 
 def pod_on(node_name: str, requests: Mapping[str, str | int], **status: Any) -> dict[str, Any]:
     spec = dict(pods("any", 1, requests).spec)
-    return {"spec": {**spec, "nodeName": node_name}, "status": {"phase": "Running", **status}}
+    return trim_pod({"spec": {**spec, "nodeName": node_name}, "status": {"phase": "Running", **status}})

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from siflow_provider.backends.kubernetes.queueing.machines import machines
+from siflow_provider.backends.kubernetes.queueing.machines import machines, trim_pod
 from siflow_provider.backends.kubernetes.queueing.picture import Counting, Picture
 from siflow_provider.backends.kubernetes.queueing.report import answer
 from siflow_provider.core.quota import Verdict
@@ -207,8 +207,12 @@ def test_idle_counts_replicas_node_by_node() -> None:
 
 
 def test_a_pod_that_is_still_ending_holds_its_place() -> None:
-    ending = pod_on("n1", {GPU: 8}) | {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}
-    nodes = machines([node("n1", {"cpu": 64, GPU: 8})], [ending])
+    ending = {
+        "metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"},
+        "spec": {**pods("any", 1, {GPU: 8}).spec, "nodeName": "n1"},
+        "status": {"phase": "Running"},
+    }
+    nodes = machines([node("n1", {"cpu": 64, GPU: 8})], [trim_pod(ending)])
     assert answer(picture(machines=nodes), [workers(1)]).idle.verdict is NO
 
 
