@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, aclosing
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -167,14 +167,14 @@ class Api:
         """
         query = [*_pairs(params), ("watch", "1"), ("allowWatchBookmarks", "true")]
         buffer = bytearray()
-        async for chunk in self._chunks(path, query, silence=self.pace.heartbeat, counted=False):
-            if chunk is None:
-                return
-            buffer += chunk
-            *lines, rest = buffer.split(b"\n")
-            buffer = rest
-            for line in filter(None, lines):
-                yield _event(path, line)
+        async with aclosing(self._chunks(path, query, silence=self.pace.heartbeat, counted=False)) as chunks:
+            async for chunk in chunks:
+                if chunk is None:
+                    return
+                buffer += chunk
+                *lines, buffer = buffer.split(b"\n")
+                for line in filter(None, lines):
+                    yield _event(path, line)
 
     async def stream(
         self, path: str, params: Params = None, *, silence: float | None = None
@@ -192,10 +192,11 @@ class Api:
             Silent: nothing came for that long.
             Unavailable: the connection was lost in the middle, or can't be opened.
         """
-        async for chunk in self._chunks(path, params, silence=silence, counted=True):
-            if chunk is None:
-                raise Unavailable(f"the connection to the API server was lost in the middle of {path}.")
-            yield chunk
+        async with aclosing(self._chunks(path, params, silence=silence, counted=True)) as chunks:
+            async for chunk in chunks:
+                if chunk is None:
+                    raise Unavailable(f"the connection to the API server was lost in the middle of {path}.")
+                yield chunk
 
     async def execute(
         self,

@@ -130,9 +130,9 @@ def error_of_status(method: str, path: str, body: Mapping[str, Any], *, retry_af
     kind = _kind(status, reason, detail)
     if retry_after is None:
         retry_after = _asked_wait(body)
-    said = f": {detail}" if detail else ""
+    said = f": {detail.rstrip('.')}" if detail else ""
     return kind(
-        f"the API server answered {status} {reason}".rstrip() + f" to {method} {path}{said}.".replace("..", "."),
+        f"the API server answered {status} {reason}".rstrip() + f" to {method} {path}{said}.",
         hint=_hint(kind, status),
         detail=detail,
         status=status,

@@ -11,6 +11,7 @@ source: Kubernetes v1.36 API concepts, "Efficient detection of changes"; client-
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Protocol
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Feed", "Sink", "every_object", "one_object"]
 
+log = logging.getLogger(__name__)
+
+_FORBIDDEN = 403
 _SOON_OVER = 1.0
 _PAGE = 250  # a page of pods is read and cut down in some 50 ms, in which nothing else runs
 
@@ -31,7 +35,9 @@ Page = tuple[list[dict[str, Any]], str]
 
 
 class Sink(Protocol):
-    """Whom a feed tells."""
+    """Whom a feed tells; `clear` once the objects were listed."""
+
+    clear: bool
 
     def page(self, items: Iterable[dict[str, Any]]) -> None:
         """These objects are there."""
@@ -116,7 +122,7 @@ class Feed:
         """Go on until cancelled; raises nothing but what says that the API may not be read at all.
 
         Raises:
-            Denied: listing is refused (403).
+            Denied: listing all objects is refused (403) and never went well; later it is a fault like others.
         """
         while True:
             began = self._now()
@@ -124,11 +130,14 @@ class Feed:
             try:
                 await self._look_and_follow()
             except Denied as error:
-                if error.status == 403 and isinstance(self._source, every_object):  # noqa: PLR2004
+                if error.status == _FORBIDDEN and isinstance(self._source, every_object) and not self._sink.clear:
                     raise
                 wait = self._failure(error)
             except BackendError as error:
                 wait = self._failure(error)
+            except Exception as error:  # a store that dies in silence would leave everybody waiting
+                log.exception("reading %s went wrong", self._source.path)
+                wait = self._failure(BackendError(f"reading {self._source.path} went wrong: {type(error).__name__}."))
             if wait == 0.0 and self._now() - began < _SOON_OVER:
                 wait = self._pace.wait_before(1)
             if wait:
@@ -169,7 +178,7 @@ class Feed:
             try:
                 version = await self._watch(version, left)
             except Denied as error:
-                if error.status != 403:  # noqa: PLR2004
+                if error.status != _FORBIDDEN:
                     raise
                 # may be read, but not watched
                 await self._pace.sleep(self._pace.spread(self._pace.poll))

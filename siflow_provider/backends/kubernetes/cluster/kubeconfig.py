@@ -1,12 +1,16 @@
-"""Reads kubeconfig files and a pod's service account with kubernetes_asyncio. Blocks, so it is called in a thread.
+"""Reads kubeconfig files and a pod's service account. Blocks, so it is called in a thread.
 
-The library's own errors are never quoted in full: they may repeat a whole user entry, token included.
+kubernetes_asyncio merges the files and logs in; its errors are never quoted, since they may repeat a whole user entry,
+token included.
 """
 
 from __future__ import annotations
 
 import asyncio
+import base64
+import binascii
 import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,58 +18,36 @@ from typing import Any
 
 import yaml
 from kubernetes_asyncio.client import Configuration
-from kubernetes_asyncio.config import load_incluster_config
 from kubernetes_asyncio.config.config_exception import ConfigException
 from kubernetes_asyncio.config.dateutil import parse_rfc3339
-from kubernetes_asyncio.config.incluster_config import SERVICE_TOKEN_FILENAME
-from kubernetes_asyncio.config.kube_config import FileOrData, KubeConfigLoader, KubeConfigMerger
+from kubernetes_asyncio.config.kube_config import ConfigNode, KubeConfigLoader, KubeConfigMerger
 
 from siflow_provider.backends.kubernetes.cluster.plugin import run_plugin
+from siflow_provider.backends.kubernetes.cluster.tls import Certificates
 from siflow_provider.errors import UsageError
 
-__all__ = ["POD_TOKEN", "Credentials", "credentials_of_file", "credentials_of_pod", "credentials_of_text"]
+__all__ = ["FILE_LIFETIME", "Credentials", "credentials_of_files", "credentials_of_text"]
 
-POD_TOKEN = Path(SERVICE_TOKEN_FILENAME)
-_POD_NAMESPACE = POD_TOKEN.with_name("namespace")
-_FILE_LIFETIME = 60.0
+FILE_LIFETIME = 60.0
+"""Seconds after which a file with a token is read again, as client-go does."""
 _SKEW = 30.0
+_NOT_A_KUBECONFIG = (AttributeError, TypeError, KeyError, ValueError, AssertionError, yaml.YAMLError)
 
 
 @dataclass(frozen=True)
 class Credentials:
-    """What a kubeconfig's context, or a pod's service account, says; files by their paths."""
+    """What a kubeconfig's context, or a pod's service account, says."""
 
     server: str
     namespace: str = ""
     authorization: str = field(default="", repr=False)
-    ca_file: str | None = None
-    cert_file: str | None = None
-    key_file: str | None = None
-    verify: bool = True
+    certificates: Certificates = field(default_factory=Certificates)
     server_name: str | None = None
     proxy: str | None = field(default=None, repr=False)
     lifetime: float | None = None
 
 
-def credentials_of_pod() -> Credentials:
-    """Return the service account's; its token changes about every hour, so it is read again each minute.
-
-    Raises:
-        UsageError: this process does not run in a pod, or its pod has no service account.
-    """
-    found = _new_configuration()
-    try:
-        load_incluster_config(client_configuration=found, try_refresh_token=False)
-        namespace = _POD_NAMESPACE.read_text(encoding="utf-8").strip() if _POD_NAMESPACE.is_file() else ""
-    except (ConfigException, OSError) as error:
-        raise UsageError(
-            f"the connection says `in_cluster`, but this process has no service account to log in with: {error}",
-            hint="Run it in a pod with a service account, or give the connection a kubeconfig.",
-        ) from None
-    return _made(found, namespace, _FILE_LIFETIME)
-
-
-def credentials_of_file(paths: str, context: str, *, default: bool = False) -> Credentials:
+def credentials_of_files(paths: str, context: str, *, default: bool = False) -> Credentials:
     """Return those of a context of kubeconfig files.
 
     Args:
@@ -75,120 +57,168 @@ def credentials_of_file(paths: str, context: str, *, default: bool = False) -> C
 
     Raises:
         UsageError: no file, no such context, or a file that is no kubeconfig.
+        BackendError: the plugin of the context's user gives no credentials.
     """
+    there = [path for part in paths.split(os.pathsep) if part and (path := Path(part).expanduser()).exists()]
+    if not there:
+        raise UsageError(
+            f"there is no kubeconfig at {paths}" + (", and no service account either." if default else "."),
+            hint="Set `kube_config_path`, `kube_config` or `in_cluster` in the connection's extra.",
+        )
+    source = f"the kubeconfig at {os.pathsep.join(map(str, there))}"
     try:
-        there = [path for part in paths.split(os.pathsep) if part and (path := Path(part).expanduser()).exists()]
-        if not there:
-            raise UsageError(
-                f"there is no kubeconfig at {paths}, and no service account either." if default
-                else f"there is no kubeconfig at {paths}.",
-                hint="Set `kube_config_path`, `kube_config` or `in_cluster` in the connection's extra.",
-            )  # fmt: skip
         merged = KubeConfigMerger(os.pathsep.join(map(str, there)))
     except OSError as error:
-        raise UsageError(f"the kubeconfig at {paths} can't be read: {error.strerror}.") from None
-    except (yaml.YAMLError, AttributeError, TypeError, KeyError) as error:
-        raise _no_kubeconfig(f"the kubeconfig at {paths}", error) from None
-    return _chosen(merged.config, context, f"the kubeconfig at {paths}", merged.save_changes)
+        raise UsageError(f"{source} can't be read: {error.strerror}.") from None
+    except _NOT_A_KUBECONFIG as error:
+        raise _no_kubeconfig(source, error) from None
+    return _chosen(merged.config, context, source, merged.save_changes)
 
 
-def credentials_of_text(text: str | dict[str, Any], context: str) -> Credentials:
+def credentials_of_text(text: str | Mapping[str, Any], context: str) -> Credentials:
     """Return those of a context of a kubeconfig that the connection holds itself.
 
     Raises:
         UsageError: no such context, or this is no kubeconfig.
+        BackendError: the plugin of the context's user gives no credentials.
     """
     source = "the connection's `kube_config`"
     try:
         config = yaml.safe_load(text) if isinstance(text, str) else text
     except yaml.YAMLError as error:
         raise _no_kubeconfig(source, error) from None
-    if not isinstance(config, dict):
-        raise _no_kubeconfig(source, None)
-    return _chosen(config, context, source, None)
+    return _chosen(ConfigNode("kube_config", config), context, source, lambda: None)
 
 
-class _Loader(KubeConfigLoader):  # type: ignore[misc]  # the library has no types
-    """The library's loader with our runner of plugins."""
+@dataclass(frozen=True)
+class _Chosen:
+    """The three entries of a context, each with the folder from which its paths count."""
 
-    lifetime: float | None = None
+    name: str
+    context: Any
+    cluster: Any
+    user: Any
 
-    async def load_from_exec_plugin(self) -> bool:
-        status = run_plugin(self._user["exec"].value)
-        if status.get("token"):
-            self.token = f"Bearer {status['token']}"
-        if status.get("clientCertificateData"):
-            self.cert_file = _as_file(status, "clientCertificateData")
-            self.key_file = _as_file(status, "clientKeyData")
-        if status.get("expirationTimestamp"):
-            ends = parse_rfc3339(status["expirationTimestamp"])
-            self.lifetime = max(_SKEW, (ends - datetime.now(UTC)).total_seconds() - _SKEW)
-        return True
+    def read(self, node: Any, key: str) -> str:
+        """Return what `KEY-data` holds, or the file that `KEY` names."""
+        part = _part(node)
+        if part.get(f"{key}-data"):
+            return base64.b64decode(part[f"{key}-data"]).decode("ascii")
+        return self.path(node, key).read_text(encoding="ascii") if part.get(key) else ""
 
-    def namespace(self) -> str:
-        return str((self.current_context or {}).get("context", {}).get("namespace") or "")
-
-    def reads_token_file(self) -> bool:
-        return self._user is not None and "tokenFile" in self._user and "token" not in self._user
+    @staticmethod
+    def path(node: Any, key: str) -> Path:
+        folder = Path(node.path).parent if node.path else Path()
+        return folder / Path(str(_part(node)[key])).expanduser()
 
 
-def _as_file(status: dict[str, Any], key: str) -> str | None:
-    path = FileOrData(status, None, data_key_name=key, base64_file_content=False).as_file()
-    return None if path is None else str(path)
-
-
-def _chosen(config: Any, context: str, source: str, persister: Any) -> Credentials:
-    found = _new_configuration()
+def _chosen(config: Any, context: str, source: str, save: Callable[[], None]) -> Credentials:
     try:
-        loader = _Loader(
-            config, active_context=context or None, config_base_path=None, config_persister=_persister(persister)
-        )
-        # its few coroutines wait for nothing but what runs in this thread, or for an identity provider over HTTP
-        asyncio.run(loader.load_and_set(found))
-    except ConfigException as error:
-        raise _wrong_kubeconfig(config, context, source, error) from None
-    except (OSError, AttributeError, TypeError, KeyError, ValueError, AssertionError) as error:
+        chosen = _find(config, context, source)
+        token, lifetime, exec_certificates = _log_in(chosen, save)
+        return _credentials(chosen, token, lifetime, exec_certificates, source)
+    except OSError as error:
+        raise UsageError(f"{source} names a file that can't be read: {error.filename}: {error.strerror}.") from None
+    except (ConfigException, binascii.Error, *_NOT_A_KUBECONFIG) as error:
         raise _no_kubeconfig(source, error) from None
-    return _made(found, loader.namespace(), _FILE_LIFETIME if loader.reads_token_file() else loader.lifetime)
 
 
-def _persister(save: Any) -> Any:
-    return None if save is None else lambda _config: save()
+def _find(config: Any, context: str, source: str) -> _Chosen:
+    name = context or str(config.value.get("current-context") or "")
+    known = [str(getattr(entry, "value", entry)["name"]) for entry in config.value.get("contexts") or []]
+    if name not in known:
+        said = f"has no context {name!r}" if name else "names no current context"
+        raise UsageError(f"{source} {said}.", hint=f"It has: {', '.join(known) or 'none'}.")
+    found = config["contexts"].get_with_name(name)
+    inner = _part(found)
+    cluster = config["clusters"].get_with_name(inner.get("cluster"), safe=True)
+    if cluster is None or not _part(cluster).get("server"):
+        raise UsageError(f"{source} names no server for the context {name!r}.")
+    users = config["users"] if config.value.get("users") else None
+    user = None if users is None else users.get_with_name(inner.get("user"), safe=True)
+    return _Chosen(name, found, cluster, user)
 
 
-def _new_configuration() -> Any:
+def _part(node: Any) -> Mapping[str, Any]:
+    """Return what an entry `{name: ..., user: {...}}` holds beside its name."""
+    if node is None:
+        return {}
+    rest: list[Any] = [value for key, value in node.value.items() if key != "name"]
+    return dict(rest[0] or {}) if rest else {}
+
+
+def _log_in(chosen: _Chosen, save: Callable[[], None]) -> tuple[str, float | None, Certificates | None]:
+    """Return the header's value, after how long it must be renewed, and a plugin's certificates."""
+    user = _part(chosen.user)
+    if user.get("auth-provider"):
+        return _of_provider(chosen, save), None, None
+    if user.get("exec"):
+        return _of_plugin(run_plugin(user["exec"]))
+    if user.get("token"):
+        return f"Bearer {user['token']}".strip(), None, None
+    if user.get("tokenFile"):
+        token = chosen.path(chosen.user, "tokenFile").read_text(encoding="utf-8").strip()
+        return f"Bearer {token}", FILE_LIFETIME, None
+    if user.get("username"):
+        pair = f"{user['username']}:{user.get('password') or ''}"
+        return f"Basic {base64.b64encode(pair.encode()).decode()}", None, None
+    return "", None, None
+
+
+def _of_plugin(status: Mapping[str, Any]) -> tuple[str, float | None, Certificates | None]:
+    lifetime = None
+    if status.get("expirationTimestamp"):
+        ends = parse_rfc3339(status["expirationTimestamp"])
+        lifetime = max(_SKEW, (ends - datetime.now(UTC)).total_seconds() - _SKEW)
+    shown = None
+    if status.get("clientCertificateData"):
+        shown = Certificates(client=str(status["clientCertificateData"]), key=str(status.get("clientKeyData") or ""))
+    return f"Bearer {status['token']}" if status.get("token") else "", lifetime, shown
+
+
+def _of_provider(chosen: _Chosen, save: Callable[[], None]) -> str:
+    """Log in with an identity provider (`oidc`, `gcp`), which may hand out a new token, to be saved."""
+    entry = {
+        "current-context": chosen.name,
+        "contexts": [chosen.context],
+        # without certificates, which the library would write to files
+        "clusters": [{"name": _part(chosen.context)["cluster"], "cluster": {}}],
+        "users": [chosen.user],
+    }
     # not `Configuration()`: its metaclass hands out a copy of a default that anybody in the process may have set
-    return type.__call__(Configuration)
+    found = type.__call__(Configuration)
+    loader = KubeConfigLoader(entry, config_persister=lambda _config: save())
+    # waits for nothing but an identity provider over HTTP
+    asyncio.run(loader.load_and_set(found))
+    return str(found.api_key.get("BearerToken") or "").strip()
 
 
-def _made(found: Any, namespace: str, lifetime: float | None) -> Credentials:
+def _credentials(
+    chosen: _Chosen, token: str, lifetime: float | None, shown: Certificates | None, source: str
+) -> Credentials:
+    cluster = _part(chosen.cluster)
+    server, proxy = str(cluster["server"]).rstrip("/"), cluster.get("proxy-url")
+    if not server.startswith(("https://", "http://")):
+        raise UsageError(f"the server {server!r} in {source} must begin with https://.")
+    if proxy and not str(proxy).startswith(("https://", "http://")):
+        raise UsageError(f"the `proxy-url` in {source} must begin with http://; other proxies are not supported.")
     return Credentials(
-        server=str(found.host).rstrip("/"),
-        namespace=namespace,
-        authorization=str(found.api_key.get("BearerToken") or "").strip(),
-        ca_file=found.ssl_ca_cert,
-        cert_file=found.cert_file,
-        key_file=found.key_file,
-        verify=bool(found.verify_ssl),
-        server_name=found.tls_server_name,
-        proxy=found.proxy,
+        server=server,
+        namespace=str(_part(chosen.context).get("namespace") or ""),
+        authorization=token,
+        certificates=Certificates(
+            authority=chosen.read(chosen.cluster, "certificate-authority"),
+            client=shown.client if shown else chosen.read(chosen.user, "client-certificate"),
+            key=shown.key if shown else chosen.read(chosen.user, "client-key"),
+            verify=not cluster.get("insecure-skip-tls-verify"),
+        ),
+        server_name=cluster.get("tls-server-name"),
+        proxy=proxy,
         lifetime=lifetime,
     )
 
 
-def _wrong_kubeconfig(config: Any, context: str, source: str, error: Exception) -> UsageError:
-    content = getattr(config, "value", config)
-    named = content.get("contexts") or [] if isinstance(content, dict) else []
-    known = [str(item["name"]) for item in (getattr(entry, "value", entry) for entry in named) if "name" in item]
-    if context and context not in known:
-        return UsageError(f"{source} has no context {context!r}.", hint=f"It has: {', '.join(known) or 'none'}.")
-    # what stands behind a brace is the entry itself
-    return UsageError(f"{source} can't be used: {str(error).partition('{')[0].strip()}")
-
-
-def _no_kubeconfig(source: str, error: Exception | None) -> UsageError:
+def _no_kubeconfig(source: str, error: Exception) -> UsageError:
     mark = getattr(error, "problem_mark", None)
     place = f" (line {mark.line + 1}, column {mark.column + 1})" if mark is not None else ""
-    if isinstance(error, OSError):
-        return UsageError(f"{source} names a file that can't be read: {error.filename}: {error.strerror}.")
     return UsageError(f"{source} is no kubeconfig{place}.", hint="`kubectl config view` shows what a good one holds.")

@@ -12,19 +12,18 @@ import asyncio
 import os
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from siflow_provider.backends.kubernetes.cluster.kubeconfig import (
-    POD_TOKEN,
     Credentials,
-    credentials_of_file,
-    credentials_of_pod,
+    credentials_of_files,
     credentials_of_text,
 )
+from siflow_provider.backends.kubernetes.cluster.service_account import credentials_of_pod, is_in_pod
+from siflow_provider.backends.kubernetes.cluster.tls import Certificates, make_tls
 from siflow_provider.errors import UsageError
 from siflow_provider.spec.hidden import Hidden
 
@@ -67,7 +66,7 @@ class Login:
     def __init__(self, options: Mapping[str, Any], context: str = "") -> None:
         self._options = options
         self._context = context or str(options.get("cluster_context") or "")
-        self._tls: tuple[object, ssl.SSLContext] | None = None
+        self._tls: tuple[Certificates, ssl.SSLContext] | None = None
 
     async def enter(self) -> Access:
         """Log in. Files, plugins and certificates are read in a thread, not in the event loop.
@@ -84,7 +83,7 @@ class Login:
         return Access(
             server=found.server,
             namespace=str(self._options.get("namespace") or found.namespace or "default"),
-            tls=self._tls_of(found) if found.server.startswith("https:") else True,
+            tls=self._tls_of(found.certificates) if found.server.startswith("https:") else True,
             server_name=found.server_name,
             authorization=found.authorization,
             proxy=found.proxy or _proxy_for(found.server),
@@ -96,12 +95,12 @@ class Login:
         if self._options.get("in_cluster"):
             return self._of_pod()
         if path:
-            return credentials_of_file(str(path), self._context)
+            return credentials_of_files(str(path), self._context)
         if inline:
             return credentials_of_text(inline.reveal() if isinstance(inline, Hidden) else inline, self._context)
-        if not self._context and POD_TOKEN.is_file() and os.environ.get("KUBERNETES_SERVICE_HOST"):
+        if not self._context and is_in_pod():
             return credentials_of_pod()
-        return credentials_of_file(os.environ.get("KUBECONFIG") or _DEFAULT_KUBECONFIG, self._context, default=True)
+        return credentials_of_files(os.environ.get("KUBECONFIG") or _DEFAULT_KUBECONFIG, self._context, default=True)
 
     def _of_pod(self) -> Credentials:
         if self._context:
@@ -112,29 +111,13 @@ class Login:
             )
         return credentials_of_pod()
 
-    def _tls_of(self, found: Credentials) -> ssl.SSLContext:
-        """Return the context of the last login while its files are the same, so that connections are kept."""
-        verify = found.verify and not self._options.get("disable_verify_ssl")
-        files = (found.ca_file, found.cert_file, found.key_file)
-        mark = (verify, tuple((name, Path(name).stat().st_mtime_ns) for name in files if name))
-        if self._tls is None or self._tls[0] != mark:
-            self._tls = (mark, _make_tls(found, verify=verify))
+    def _tls_of(self, certificates: Certificates) -> ssl.SSLContext:
+        """Return the context of the last login while nothing changed, so that open connections are used on."""
+        if self._options.get("disable_verify_ssl"):
+            certificates = replace(certificates, verify=False)
+        if self._tls is None or self._tls[0] != certificates:
+            self._tls = (certificates, make_tls(certificates))
         return self._tls[1]
-
-
-def _make_tls(found: Credentials, *, verify: bool) -> ssl.SSLContext:
-    try:
-        context = ssl.create_default_context(cafile=found.ca_file)
-        # clusters' own authorities often lack what strict mode (Python 3.13's default) and nobody else asks for
-        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-        if found.cert_file:
-            context.load_cert_chain(found.cert_file, keyfile=found.key_file)
-    except (ssl.SSLError, OSError) as error:
-        raise UsageError(f"a certificate or key of the kubeconfig can't be used: {error.strerror or error}.") from None
-    if not verify:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    return context
 
 
 def _proxy_for(server: str) -> str | None:

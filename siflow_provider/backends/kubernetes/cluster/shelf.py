@@ -72,6 +72,11 @@ class Shelf:
         """Take what is there; return the keys for which something changed."""
         return set().union(*map(self._put, items))
 
+    def learn(self, item: dict[str, Any]) -> set[str]:
+        """Take what somebody read or made beside the watch, unless the watch has told of this object already."""
+        uid = _uid_of(item)
+        return set() if uid in self._by_uid or uid in self._gone else self._put(item)
+
     def remove(self, item: dict[str, Any]) -> set[str]:
         """Take the last state of an object that was deleted; return the keys for which something changed."""
         kept = self._kept(item)

@@ -7,17 +7,19 @@ somebody waits for is read and watched alone.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import copy
-import logging
-from collections.abc import Iterable
-from datetime import UTC, datetime
+from collections.abc import Coroutine, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from siflow_provider.backends.kubernetes.cluster.errors import Denied
+from siflow_provider.backends.kubernetes.cluster.errors import Denied, NotFound
 from siflow_provider.backends.kubernetes.cluster.feed import Feed, every_object, one_object
 from siflow_provider.backends.kubernetes.cluster.shelf import KeyOf, Shelf
+from siflow_provider.backends.kubernetes.cluster.sight import Bells, Sight
 from siflow_provider.errors import BackendError
 
 if TYPE_CHECKING:
@@ -26,17 +28,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Store", "Subscription"]
 
-log = logging.getLogger(__name__)
-
 
 class Subscription:
     """One who waits for changes of one key; made by `Store.subscribe`, used as `async with`."""
 
     def __init__(self, store: Store, key: str, name: str, wake: asyncio.Event | None) -> None:
-        self._store = store
         self.key = key
         self.name = name
         self.wake = wake or asyncio.Event()
+        self._store = store
 
     async def __aenter__(self) -> Self:
         await self._store.enter(self)
@@ -57,6 +57,15 @@ class Subscription:
         self.wake.clear()
 
 
+@dataclass(eq=False)
+class _Single:
+    """One object that is watched alone, and for whom."""
+
+    sight: Sight
+    task: asyncio.Task[None]
+    users: set[Subscription] = field(default_factory=set)
+
+
 class Store:
     """The objects of one kind in one namespace.
 
@@ -71,45 +80,50 @@ class Store:
     def __init__(self, api: Api, resource: Resource, namespace: str | None, *, key: KeyOf, selector: str = "") -> None:
         self.resource = resource
         self.namespace = namespace
-        self.stale_since: datetime | None = None
-        """Since when the state is not known; None while it is (or before the first look)."""
-        self.fault: BackendError | None = None
-        """Why the last look went wrong; None when it went well."""
         self._api = api
         self._path = resource.path(namespace)
-        self._selector = selector
+        self._source = every_object(self._path, selector)
         self._shelf = Shelf(key)
-        self._subscribers: dict[str, set[Subscription]] = {}
+        self._bells = Bells()
+        self._sight = Sight(self._path, self._shelf, self._bells)
         self._singles: dict[str, _Single] = {}
         self._task: asyncio.Task[None] | None = None
-        self._looked = asyncio.Event()
-        self._synced = False
-        self.alone: Denied | None = None
-        """Why objects are watched one by one; None where the whole namespace is."""
 
     def start(self) -> None:
         """Begin to list and watch."""
         if self._task is None:
-            self._task = in_background(self._run())
+            self._task = _in_background(self._run())
 
     async def close(self) -> None:
         """Stop watching. Idempotent."""
-        tasks = [self._task, *(single.task for single in self._singles.values())]
-        self._task = None
+        tasks = [single.task for single in self._singles.values()]
         self._singles.clear()
-        await _ended(task for task in tasks if task is not None)
+        task, self._task = self._task, None
+        await _ended([*tasks, task] if task is not None else tasks)
+
+    @property
+    def alone(self) -> Denied | None:
+        """Why objects are watched one by one; None where the whole namespace is."""
+        return self._sight.refused
+
+    @property
+    def stale_since(self) -> datetime | None:
+        """Since when the state is not known; None while it is. What `objects` returns is as old as this."""
+        return next((sight.stale_since for sight in self._sights() if sight.stale_since is not None), None)
+
+    @property
+    def fault(self) -> BackendError | None:
+        """Why the state is not known now; None while it is."""
+        return next((sight.fault for sight in self._sights() if sight.fault is not None), None)
 
     async def ready(self) -> None:
-        """Return when the objects were listed once.
+        """Return when the objects were listed once, or will be watched one by one.
 
         Raises:
             BackendError: they can't be: no answer (BackendUnavailable), no such kind (NotFound), no login (Denied).
                 The store goes on trying, so this can be called again.
         """
-        while not self._synced and self.alone is None:
-            if self.fault is not None:
-                raise copy.copy(self.fault)
-            await self._looked.wait()
+        await self._sight.first()
 
     def objects(self, key: str) -> tuple[dict[str, Any], ...]:
         """Return the objects of this key, by name, cut down as `trim` says. They are copies."""
@@ -122,6 +136,25 @@ class Store:
         """
         return self._shelf.gone(key_or_uid)
 
+    def learn(self, item: dict[str, Any]) -> None:
+        """Take an object that was just created or read: the watch may tell of it only later."""
+        self._bells.ring(self._shelf.learn(item))
+
+    async def look(self, name: str) -> dict[str, Any] | None:
+        """Read one object from the API server itself, whatever the watch has told so far; None when it is not there.
+
+        For who is about to say that something is lost.
+
+        Raises:
+            ApiError: it can't be read now.
+        """
+        try:
+            item = await self._api.get(self.resource.path(self.namespace, name))
+        except NotFound:
+            return None
+        self.learn(item)
+        return item
+
     def subscribe(self, key: str, *, name: str = "", wake: asyncio.Event | None = None) -> Subscription:
         """Wait for changes of a key.
 
@@ -129,6 +162,9 @@ class Store:
             key: which.
             name: the object's name, for a login that may not list the namespace.
             wake: an event to set, so that one waiter can wait for several stores.
+
+        Raises:
+            Denied: (on entering) the namespace can't be listed, and no name is given.
 
         Example:
             async with store.subscribe(key) as subscription:
@@ -138,13 +174,11 @@ class Store:
         return Subscription(self, key, name, wake)
 
     async def enter(self, subscription: Subscription) -> None:
-        """Count a subscription in, by its `async with`.
-
-        Raises:
-            Denied: the namespace can't be listed, and the subscription names no object.
-        """
-        self._subscribers.setdefault(subscription.key, set()).add(subscription)
+        """Count a subscription in; its `async with` does. Waits until the objects were looked at once."""
+        self._bells.hang(subscription.key, subscription, subscription.wake)
         try:
+            with contextlib.suppress(BackendError):  # told by `fault` and `stale_since`
+                await self._sight.first()
             if self.alone is not None:
                 await self._watch_alone(subscription)
         except BaseException:
@@ -152,129 +186,48 @@ class Store:
             raise
 
     async def leave(self, subscription: Subscription) -> None:
-        """Count a subscription out."""
-        same = self._subscribers.get(subscription.key, set())
-        same.discard(subscription)
-        if not same:
-            self._subscribers.pop(subscription.key, None)
+        """Count a subscription out; its `async with` does."""
+        self._bells.take_down(subscription.key, subscription)
         single = self._singles.get(subscription.name)
-        if single is not None:
-            single.users.discard(subscription)
-            if not single.users:
-                del self._singles[subscription.name]
-                await _ended([single.task])
+        if single is None:
+            return
+        single.users.discard(subscription)
+        if not single.users:
+            del self._singles[subscription.name]
+            await _ended([single.task])
 
     async def _watch_alone(self, subscription: Subscription) -> None:
         if not subscription.name:
-            raise copy.copy(self.alone or Denied("the namespace can't be listed."))
+            raise copy.copy(self.alone or Denied(f"{self._path} can't be listed."))
         single = self._singles.get(subscription.name)
         if single is None:
-            single = self._singles[subscription.name] = _Single(self, subscription.name)
-            feed = Feed(self._api, one_object(self._path, subscription.name), single)
-            single.task = in_background(feed.run())
+            path = self.resource.path(self.namespace, subscription.name)
+            sight = Sight(path, self._shelf, self._bells, subscription.name)
+            feed = Feed(self._api, one_object(self._path, subscription.name), sight)
+            single = self._singles[subscription.name] = _Single(sight, _in_background(feed.run()))
         single.users.add(subscription)
-        await single.looked.wait()
+        with contextlib.suppress(BackendError):
+            await single.sight.first()
 
     async def _run(self) -> None:
-        sink = _Whole(self)
-        try:
-            await Feed(self._api, every_object(self._path, self._selector), sink).run()
-        except Denied as error:
-            self.alone = error
-            log.warning(
-                "%s of %s can't be listed with this login, so each one is watched alone: %s",
-                self.resource.plural, self.namespace or "the cluster", error,
-            )  # fmt: skip
-            self._looked.set()
-            self.stale_since = self.fault = None
-            self._wake_all()
+        """List and watch; where that is refused, let each object be watched alone, and see again from time to time."""
+        while True:
+            try:
+                await Feed(self._api, self._source, self._sight).run()
+            except Denied as error:
+                self._sight.refuse(error)
+            await self._api.pace.sleep(self._api.pace.relist)
 
-    def take(self, changed: Iterable[str]) -> None:
-        """Wake those who wait for these keys."""
-        for key in changed:
-            for subscription in self._subscribers.get(key, ()):
-                subscription.wake.set()
-
-    def seen(self) -> None:
-        """The state is known."""
-        self._synced = True
-        self.fault = None
-        if self.stale_since is not None:
-            log.info("%s are seen again, after losing sight at %s", self._path, self.stale_since.isoformat())
-            self.stale_since = None
-            self._wake_all()
-        self._looked.set()
-
-    def unseen(self, error: BackendError) -> None:
-        """The state is not known now."""
-        self.fault = error
-        if self.stale_since is None:
-            self.stale_since = datetime.now(UTC)
-            log.warning("lost sight of %s: %s", self._path, error)
-            self._wake_all()
-        self._looked.set()
-        self._looked.clear()
-
-    @property
-    def shelf(self) -> Shelf:
-        """What is known."""
-        return self._shelf
-
-    def _wake_all(self) -> None:
-        self.take(tuple(self._subscribers))
+    def _sights(self) -> Iterable[Sight]:
+        return (self._sight, *(single.sight for single in self._singles.values()))
 
 
-class _Whole:
-    """Tells a store what a feed of all its objects saw."""
-
-    name: str | None = None
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    def page(self, items: Iterable[dict[str, Any]]) -> None:
-        self._store.take(self._store.shelf.put(items))
-
-    def listed(self, uids: set[str]) -> None:
-        shelf = self._store.shelf
-        self._store.take(shelf.drop(shelf.uids(self.name) - uids))
-        self._store.seen()
-
-    def event(self, kind: str, item: dict[str, Any]) -> None:
-        shelf = self._store.shelf
-        self._store.take(shelf.remove(item) if kind == "DELETED" else shelf.put([item]))
-
-    def failed(self, error: BackendError) -> None:
-        self._store.unseen(error)
-
-
-class _Single(_Whole):
-    """Tells a store what a feed of one object saw."""
-
-    task: asyncio.Task[None]
-
-    def __init__(self, store: Store, name: str) -> None:
-        super().__init__(store)
-        self.name = name
-        self.users: set[Subscription] = set()
-        self.looked = asyncio.Event()
-
-    def listed(self, uids: set[str]) -> None:
-        super().listed(uids)
-        self.looked.set()
-
-    def failed(self, error: BackendError) -> None:
-        super().failed(error)
-        self.looked.set()
-
-
-def in_background(work: Any) -> asyncio.Task[None]:
+def _in_background(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
     """Start a task of nobody: in Airflow a task inherits whose log its lines go to, and this one serves all."""
     return asyncio.get_running_loop().create_task(work, context=contextvars.Context())
 
 
-async def _ended(tasks: Iterable[asyncio.Task[None]]) -> None:
-    waiting = [task for task in tasks if task is not asyncio.current_task()]
-    for task in waiting:
+async def _ended(tasks: list[asyncio.Task[None]]) -> None:
+    for task in tasks:
         task.cancel()
-    await asyncio.gather(*waiting, return_exceptions=True)
+    await asyncio.gather(*tasks, return_exceptions=True)

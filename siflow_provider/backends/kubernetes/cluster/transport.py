@@ -115,17 +115,23 @@ class Transport:
         self, path: str, params: Params, protocols: tuple[str, ...]
     ) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
         """Open a WebSocket."""
-        access = await self._fresh_access()
         with passing_faults("GET", path):
             try:
-                opened = await self._opened().ws_connect(
-                    access.server + path, params=params, protocols=protocols, ssl=access.tls, proxy=access.proxy,
-                    server_hostname=access.server_name, headers=_authorization(access),
-                )  # fmt: skip
+                opened = await self._connected(path, params, protocols, await self._fresh_access())
             except aiohttp.WSServerHandshakeError as error:
-                raise error_of("GET", path, error.status, error.message) from None
+                if error.status != _UNAUTHORIZED:
+                    raise error_of("GET", path, error.status, error.message) from None
+                opened = await self._connected(path, params, protocols, await self._renewed_access())
             async with opened as socket:
                 yield socket
+
+    async def _connected(
+        self, path: str, params: Params, protocols: tuple[str, ...], access: Access
+    ) -> aiohttp.ClientWebSocketResponse:
+        return await self._opened().ws_connect(
+            access.server + path, params=params, protocols=protocols, ssl=access.tls, proxy=access.proxy,
+            server_hostname=access.server_name, headers=_authorization(access),
+        )  # fmt: skip
 
     @contextlib.asynccontextmanager
     async def _answer(self, method: str, path: str, **options: Any) -> AsyncIterator[aiohttp.ClientResponse]:
