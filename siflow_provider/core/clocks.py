@@ -1,6 +1,7 @@
 """When following a run must act although nothing happened. Pure: moments in, what is due out.
 
-Clocks go by time, never by traffic: a quiet watch or a silent log ends nothing by itself.
+Clocks go by time, never by traffic: a quiet watch or a silent log ends nothing by itself. The one that counts failed
+pulls is due as soon as a snapshot shows too many.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
+from siflow_provider.core.diagnosis import Evidence, diagnose
 from siflow_provider.core.status import Failure, FailureClass, Phase, Status
 from siflow_provider.spec.duration import format_duration
 
@@ -27,6 +29,7 @@ class Clock(StrEnum):
     QUEUE = "queue_timeout"
     START = "start_timeout"
     HANG = "hang_timeout"
+    IMAGE = "image_pull_retries"
     FALLBACK = "fallback_after"
 
 
@@ -80,7 +83,7 @@ def _moments(policy: FollowPolicy, sight: Sight | None) -> list[tuple[Clock, dat
         case Phase.QUEUED:
             out.extend(_queue_moments(policy, sight))
         case Phase.STARTING:
-            out.extend(_start_moments(policy, sight))
+            out.extend(_start_moments(policy, sight) + _image_moments(policy, sight))
         case Phase.RUNNING:
             out.extend(_hang_moments(policy, sight))
     return out
@@ -103,6 +106,13 @@ def _start_moments(policy: FollowPolicy, sight: Sight) -> list[tuple[Clock, date
     if ran is not None and ran >= start:
         return []  # all replicas ran once since this admission: one of them starting anew is no failed start
     return [(Clock.START, start + timedelta(seconds=policy.start_timeout))]
+
+
+def _image_moments(policy: FollowPolicy, sight: Sight) -> list[tuple[Clock, datetime]]:
+    allowed = policy.image_pull_retries
+    if allowed is None or allowed < 0 or sight.status.failed_pulls <= allowed:
+        return []
+    return [(Clock.IMAGE, sight.seen_at)]
 
 
 def _hang_moments(policy: FollowPolicy, sight: Sight) -> list[tuple[Clock, datetime]]:
@@ -133,6 +143,8 @@ def expiry_failure(clock: Clock, policy: FollowPolicy, status: Status) -> Failur
     limit = stopper(clock, policy)
     waiting = _waiting(status)
     match clock:
+        case Clock.IMAGE:
+            return _image_failure(policy, status)
         case Clock.QUEUE:
             summary = f"{limit}: the task was in the queue longer than that{waiting}"
             hint = "Raise queue_timeout, ask for less, or see who holds the quota (siflow-provider quota)."
@@ -148,6 +160,19 @@ def expiry_failure(clock: Clock, policy: FollowPolicy, status: Status) -> Failur
             hint = "Raise execution_timeout; it counts the time in the queue and earlier attempts too."
     category = FailureClass.HANG if clock is Clock.HANG else FailureClass.TIMEOUT
     return Failure(category=category, summary=summary, hint=hint, transient=clock is Clock.HANG)
+
+
+def _image_failure(policy: FollowPolicy, status: Status) -> Failure:
+    """Return the failure of a run whose image can't be pulled; whether a retry may cure it lies in the error."""
+    waits = next((each for each in status.replicas if each.reason and each.phase is Phase.STARTING), None)
+    failed = f"{status.failed_pulls} failed pull{'' if status.failed_pulls == 1 else 's'}"
+    limit = f"{Clock.IMAGE} of {policy.image_pull_retries}: {failed} of one replica's image"
+    if waits is not None:
+        found = diagnose(Evidence(replica=waits.name, rank=waits.rank, reason=waits.reason))
+        if found.category is FailureClass.IMAGE:
+            return found.model_copy(update={"summary": f"{limit}: {found.summary}"})
+    hint = "Check the image's name, tag, registry and pull secret."
+    return Failure(category=FailureClass.IMAGE, summary=f"{limit}{_waiting(status)}", hint=hint)
 
 
 def _waiting(status: Status) -> str:

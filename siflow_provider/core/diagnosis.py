@@ -9,11 +9,15 @@ from __future__ import annotations
 import re
 import signal
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from siflow_provider.core.failure_marks import LINE_MARKS, REASON_MARKS, Mark
 from siflow_provider.core.status import Failure, FailureClass
 
-__all__ = ["MAX_LAST_LINES", "Evidence", "diagnose", "signal_of"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["MAX_LAST_LINES", "Evidence", "diagnose", "signal_of", "with_last_lines"]
 
 MAX_LAST_LINES = 20
 _SIGNAL_BASE = 128
@@ -99,6 +103,23 @@ def diagnose(evidence: Evidence) -> Failure:
         if mark is not None:
             return _marked(evidence, mark, line)
     return _by_exit_code(evidence)
+
+
+def with_last_lines(failure: Failure, lines: Sequence[str]) -> Failure:
+    """Return the failure with a replica's last lines as evidence, which a backend that has no logs could not judge by.
+
+    Where only the exit code had spoken, the lines decide the class; what the system said for certain stays.
+    """
+    if failure.last_lines or not lines:
+        return failure
+    shown = tuple(lines)[-MAX_LAST_LINES:]
+    if failure.exit_code is None or failure.category not in {FailureClass.CODE, FailureClass.PLATFORM}:
+        return failure.model_copy(update={"last_lines": shown})
+    evidence = Evidence(failure.replica, failure.rank, failure.exit_code, last_lines=shown, events=failure.events)
+    found = diagnose(evidence)
+    told = found.summary.partition(_ended(evidence))[2]
+    summary = failure.summary if told in failure.summary else f"{failure.summary}{told}"
+    return found.model_copy(update={"summary": summary})
 
 
 def _find(marks: tuple[Mark, ...], text: str) -> Mark | None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from siflow_provider.core.clocks import Clock, expiry_failure, expiry_of_stop
+from siflow_provider.core.diagnosis import with_last_lines
 from siflow_provider.core.outcome import FollowPolicy, OutcomeKind
 from siflow_provider.core.recovery import is_retried
 from siflow_provider.core.status import Failure, FailureClass, Phase, Status
@@ -80,10 +81,7 @@ def _expired(
 
 
 def _with_evidence(failure: Failure, status: Status, last_lines: Callable[[str | None], Sequence[str]]) -> Failure:
-    failure = _with_events(failure, status)
-    if failure.last_lines:
-        return failure
-    return failure.model_copy(update={"last_lines": tuple(last_lines(failure.replica))})
+    return with_last_lines(_with_events(failure, status), last_lines(failure.replica))
 
 
 def _with_events(failure: Failure, status: Status) -> Failure:

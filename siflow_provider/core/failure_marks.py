@@ -30,6 +30,12 @@ def _mark(pattern: str, category: FailureClass, hint: str, *, transient: bool = 
 
 REASON_MARKS = (
     _mark(
+        r"(?i)local storage usage exceeds the total limit|exceeded its local ephemeral storage limit"
+        r"|usage of emptydir volume",
+        FailureClass.DATA_PATH,
+        "The replica wrote more into its own files or /dev/shm than it may: write to a volume, or raise shm_size.",
+    ),
+    _mark(
         r"(?i)^preempt",
         FailureClass.PREEMPTED,
         "A task of higher priority took the place; fault_tolerance.max_retries resubmits.",
@@ -42,7 +48,8 @@ REASON_MARKS = (
         transient=True,
     ),
     _mark(
-        r"(?i)^(invalidimagename|errimageneverpull)|(?i:manifest unknown|repository does not exist)",
+        r"(?i)^(invalidimagename|errimageneverpull)|manifest unknown|repository does not exist|pull access denied"
+        r"|failed to resolve reference .*: not found|insufficient_scope|authentication required",
         FailureClass.IMAGE,
         "Check the image's name, tag and registry.",
     ),
@@ -51,6 +58,18 @@ REASON_MARKS = (
         FailureClass.IMAGE,
         "The image could not be pulled: check its name and the pull secret, or the registry's health.",
         transient=True,
+    ),
+    _mark(
+        r"(?i)^(outof\S+|nodeaffinity|nodeports|topologyaffinityerror)\b",
+        FailureClass.PLATFORM,
+        "The machine refused the replica after the scheduler had chosen it; fault_tolerance.max_retries resubmits.",
+        transient=True,
+    ),
+    _mark(r"(?i)^deadlineexceeded", FailureClass.TIMEOUT, "Raise the limit that the event names."),
+    _mark(
+        r"(?i)^(starterror|containercannotrun|createcontainer\w*error|runcontainererror)",
+        FailureClass.CODE,
+        "The container can't be started so: see whether the image has the program, and the secrets and volumes exist.",
     ),
 )
 """Tried on the backend's own reason."""

@@ -207,9 +207,10 @@ class _Follower:
         ended = self._ended()
         if ended is not None:
             await self._drain(pumping)
+            await self._read_evidence(ended)
         if clock is not None and ended is not None and ended.phase is Phase.SUCCEEDED:
             clock = None  # it was quicker than the stop: what is true counts
-        if clock in {Clock.QUEUE, Clock.START}:
+        if clock in {Clock.QUEUE, Clock.START, Clock.IMAGE} or (ended is not None and ended.leftover):
             await delete_run(self._backend, self._ref, self._reporter)
         status = last if clock is not None or ended is None else ended
         return judge(self._policy, status, clock=clock, now=self._now(), last_lines=self._pump.last_lines)
@@ -235,6 +236,12 @@ class _Follower:
                 self._reporter.note("the end of the logs does not come; lines may be missing", warning=True)
                 return
         pumping.result()
+
+    async def _read_evidence(self, ended: Status) -> None:
+        """Read the end of the log of the replica that failed, where neither the backend nor we have it."""
+        failure = ended.failure
+        if failure is not None and failure.replica is not None and not failure.last_lines:
+            await self._pump.read_end_of(failure.replica)
 
     def _is_silent(self) -> bool:
         active = self._pump.active_at

@@ -88,6 +88,23 @@ class LogPump:
         """Return the last lines read of a replica, or of the main one."""
         return tuple(self._lines.get(replica or self._main, ()))
 
+    async def read_end_of(self, replica: str) -> None:
+        """Read the last lines of an ended replica that was not read so far; where they can't be had, say so."""
+        if replica in self._lines:
+            return
+        lines: deque[str] = deque(maxlen=MAX_LAST_LINES)
+        try:
+            async with asyncio.timeout(_LAST_SECONDS):
+                stream = self._backend.logs(self._ref, (replica,), LogCursor(), follow=False)
+                async with closing_stream(stream) as lines_of_it:
+                    async for line in lines_of_it:
+                        lines.append(line.text)
+        except (BackendError, TimeoutError) as error:
+            self._reporter.note(
+                f"the last lines of {replica} can't be read: {error or 'it took too long'}", warning=True
+            )
+        self._lines[replica] = lines
+
     async def run(self) -> None:
         """Read until `finish` was called and all lines of the ended run were read, or can't be had."""
         failures, ended_at = 0, None

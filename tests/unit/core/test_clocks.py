@@ -29,7 +29,13 @@ def sight(phase: Phase, **fields: Any) -> Sight:
     return replace(Sight(status, seen_at=at(200), phase_since=at(100), active_at=at(150)), **seen)
 
 
-ALL = {"queue_timeout": 1000.0, "start_timeout": 500.0, "hang_timeout": 300.0, "fallback_after": 600.0}
+ALL = {
+    "queue_timeout": 1000.0,
+    "start_timeout": 500.0,
+    "hang_timeout": 300.0,
+    "fallback_after": 600.0,
+    "image_pull_retries": 2,
+}
 
 
 @pytest.mark.parametrize(
@@ -41,6 +47,8 @@ ALL = {"queue_timeout": 1000.0, "start_timeout": 500.0, "hang_timeout": 300.0, "
         (sight(Phase.STARTING), Clock.START, 600),
         (sight(Phase.STARTING, admitted_at=at(120), running_at=at(110)), Clock.START, 620),
         (sight(Phase.STARTING, admitted_at=at(120), running_at=at(130)), None, None),
+        (sight(Phase.STARTING, admitted_at=at(120), failed_pulls=2), Clock.START, 620),
+        (sight(Phase.STARTING, admitted_at=at(120), failed_pulls=3), Clock.IMAGE, 200),
         (sight(Phase.RUNNING), Clock.HANG, 450),
         (sight(Phase.RUNNING, active_at=at(50)), Clock.HANG, 400),
         (sight(Phase.RUNNING, active_at=None), None, None),
@@ -92,3 +100,15 @@ def test_people_are_no_clocks(name: str) -> None:
 )
 def test_lengths_read_as_the_form_writes_them(seconds: float, text: str) -> None:
     assert duration_text(seconds) == text
+
+
+@pytest.mark.parametrize(("allowed", "failed", "due"), [(0, 0, False), (0, 1, True), (2, 2, False), (2, 3, True)])
+def test_failed_pulls_over_the_allowed_number_are_due_at_once(allowed: int, failed: int, due: bool) -> None:
+    seen = sight(Phase.STARTING, failed_pulls=failed)
+    assert (due_clock(FollowPolicy(image_pull_retries=allowed), seen, at(200)) is Clock.IMAGE) is due
+
+
+@pytest.mark.parametrize("allowed", [-1, None])
+def test_pulls_may_fail_for_ever_where_nobody_limits_them(allowed: int | None) -> None:
+    seen = sight(Phase.STARTING, failed_pulls=1000)
+    assert next_moment(FollowPolicy(image_pull_retries=allowed), seen) is None

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from siflow_provider.core.diagnosis import Evidence, diagnose, signal_of
+from siflow_provider.core.diagnosis import Evidence, diagnose, signal_of, with_last_lines
 from siflow_provider.core.status import FailureClass
 
 Class = FailureClass
@@ -86,6 +86,21 @@ def test_the_launchers_own_error_does_not_hide_the_cause() -> None:
         ("ErrImagePull", Class.IMAGE, True),
         ("ImagePullBackOff", Class.IMAGE, True),
         ("InvalidImageName", Class.IMAGE, False),
+        ('ErrImagePull: failed to resolve reference "a/b:1": a/b:1: not found', Class.IMAGE, False),
+        ("ErrImagePull: a/b:1: pull access denied, repository may need authorization", Class.IMAGE, False),
+        ("ErrImagePull: dial tcp 10.0.0.1:443: i/o timeout", Class.IMAGE, True),
+        (
+            "Evicted: Pod ephemeral local storage usage exceeds the total limit of containers 1Gi.",
+            Class.DATA_PATH,
+            False,
+        ),
+        ('Evicted: Usage of EmptyDir volume "dshm" exceeds the limit "8Gi".', Class.DATA_PATH, False),
+        ("Evicted: The node was low on resource: ephemeral-storage.", Class.NODE_LOST, True),
+        ("Node shutdown: Pod was terminated in response to imminent node shutdown.", Class.NODE_LOST, True),
+        ("OutOfcpu: Node didn't have enough resource: cpu", Class.PLATFORM, True),
+        ("OutOfnvidia.com/gpu: Node didn't have enough resource", Class.PLATFORM, True),
+        ("DeadlineExceeded: Pod was active on the node longer than the specified deadline", Class.TIMEOUT, False),
+        ('StartError: exec: "bash": executable file not found in $PATH', Class.CODE, False),
     ],
 )
 def test_the_backends_own_word_goes_before_the_lines(reason: str, category: FailureClass, transient: bool) -> None:
@@ -142,3 +157,20 @@ def test_exit_codes_over_128_are_signals_only_where_there_is_such_a_signal() -> 
         None,
     ]
     assert signal_of(128 + 33) == "signal 33"
+
+
+def test_lines_that_are_read_later_decide_what_only_the_exit_code_had_told() -> None:
+    told = diagnose(Evidence("worker-1", 2, 1))
+    assert told.category is Class.CODE
+    failure = with_last_lines(told, ["step 1", "FileNotFoundError: '/volume/x'"])
+    assert failure.category is Class.DATA_PATH
+    assert failure.summary == "worker-1 (rank 2) ended with exit code 1: FileNotFoundError: '/volume/x'"
+    assert failure.last_lines == ("step 1", "FileNotFoundError: '/volume/x'")
+
+
+def test_lines_that_are_read_later_change_nothing_that_is_certain() -> None:
+    told = diagnose(Evidence("worker-1", 2, 137, reason="Evicted"))
+    failure = with_last_lines(told, ["ModuleNotFoundError: No module named 'x'"])
+    assert failure.category is Class.NODE_LOST
+    assert failure.last_lines
+    assert with_last_lines(failure, ["other"]) == failure
