@@ -1,25 +1,23 @@
 r"""Reading the replicas' log files: by byte offset, in bounded pieces, to the last byte of an ended run.
 
 A position is the number of bytes read, as text, so that a reader may stop and go on anywhere, in another process. Bytes
-that are no UTF-8 are replaced; a character that is not yet written in full is waited for. A line of more than 16 KiB
-comes in pieces of at most 16 KiB, cut between characters, each but the last with `partial` set: put together they are
-the line. Only `\n` ends a line; a `\r` before it is dropped, one inside it (progress bars) stays.
+that are no UTF-8 are replaced; a character that is not yet written in full is waited for. Long lines come in pieces
+(`core.pieces`). A `\r` before the line's end is dropped, one inside it (progress bars) stays.
 """
 
 from __future__ import annotations
 
 import asyncio
-import codecs
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from siflow_provider.backends.local.off_loop import off_loop
+from siflow_provider.core.pieces import MAX_LINE_BYTES, whole_characters
 from siflow_provider.core.status import LogLine
 
-__all__ = ["MAX_LINE_BYTES", "LogFile", "follow_files"]
+__all__ = ["LogFile", "follow_files"]
 
-MAX_LINE_BYTES = 16 * 1024
 _READ_BYTES = 64 * 1024
 _POLL_SECONDS = 0.2
 
@@ -60,7 +58,7 @@ class LogFile:
             start += consumed
         rest = data[start:]
         if last and rest:
-            size = len(rest) if ended else _whole_characters(rest)
+            size = len(rest) if ended else whole_characters(rest)
             if size:
                 lines.append(self._line(rest[:size], size, partial=not ended))
             rest = rest[size:]
@@ -104,11 +102,6 @@ def _cut(data: bytes, start: int) -> tuple[int, int, bool] | None:
     if end >= 0:
         return end - start, end - start + 1, False
     if len(data) - start > MAX_LINE_BYTES:
-        size = _whole_characters(data[start : start + MAX_LINE_BYTES])
+        size = whole_characters(data[start : start + MAX_LINE_BYTES])
         return size, size, True
     return None
-
-
-def _whole_characters(data: bytes) -> int:
-    """Return how many bytes of `data` are whole UTF-8 characters (or none at all), one that goes on left out."""
-    return codecs.utf_8_decode(data, "replace", False)[1]

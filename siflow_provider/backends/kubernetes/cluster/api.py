@@ -179,9 +179,9 @@ class Api:
     async def stream(
         self, path: str, params: Params = None, *, silence: float | None = None
     ) -> AsyncGenerator[bytes, None]:
-        """Yield the bytes of an answer (a log) as they come; ends with it. Waits for one of `Pace.streams` places.
+        """Yield the bytes of an answer (a log) as they come; ends with it.
 
-        Close it when you leave early (`contextlib.aclosing`).
+        It waits for one of `Pace.streams` places to open it. Close it when you leave early (`contextlib.aclosing`).
 
         Args:
             path: what to read.

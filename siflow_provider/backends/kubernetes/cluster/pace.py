@@ -24,7 +24,7 @@ class Pace:
         watch: after about this time the server is asked to end a watch, so that connections spread over servers.
         poll: between two looks at an object that may be read but not watched.
         calls: requests at work at one time; streams apart.
-        streams: log streams open at one time.
+        streams: log streams being opened at one time.
         sleep: waits; given by tests.
     """
 
@@ -38,7 +38,7 @@ class Pace:
     watch: float = 400.0
     poll: float = 15.0
     calls: int = 32
-    streams: int = 256
+    streams: int = 32
     sleep: Callable[[float], Awaitable[None]] = field(default=asyncio.sleep, repr=False)
 
     def wait_before(self, attempt: int) -> float:

@@ -100,14 +100,14 @@ class Transport:
         Args:
             path: what to read.
             params: its query.
-            counted: wait for one of `Pace.streams` places; False for what is bounded already.
+            counted: wait for one of `Pace.streams` places to open it; False for what is bounded already. The place is
+                free again once the answer begins: who waits for a log that never ends would wait for ever.
         """
         timeout = aiohttp.ClientTimeout(total=None, connect=self.pace.connect, sock_read=None)
         async with contextlib.AsyncExitStack() as stack:
-            if counted:
-                await stack.enter_async_context(self._streams)
-            # the first byte of the answer has its time limit, the rest has none
-            response = await stack.enter_async_context(self._answer("GET", path, params=params, timeout=timeout))
+            async with self._streams if counted else contextlib.nullcontext():
+                # the first byte of the answer has its time limit, the rest has none
+                response = await stack.enter_async_context(self._answer("GET", path, params=params, timeout=timeout))
             yield response
 
     @contextlib.asynccontextmanager

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from siflow_provider.backends.local.backend import LocalBackend
-from siflow_provider.backends.local.logs import MAX_LINE_BYTES, LogFile, follow_files
+from siflow_provider.backends.local.logs import LogFile, follow_files
+from siflow_provider.core.pieces import MAX_LINE_BYTES
 from siflow_provider.core.status import LogCursor, LogLine
 from tests.unit.backends.local.following import end_of
 from tests.unit.backends.local.tasks import context, task

@@ -1,0 +1,71 @@
+"""What a pod object says about its containers' logs: which there are, in which order, and whether more will come."""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+from siflow_provider.backends.kubernetes.state.objects import Object, dig, items
+from siflow_provider.backends.kubernetes.state.replicas import MAIN_CONTAINERS
+
+__all__ = ["Stage", "is_over", "log_containers", "main_container", "stage_of"]
+
+_ENDED = frozenset({"Succeeded", "Failed"})
+
+
+class Stage(Enum):
+    """Where a container is, as far as its log goes."""
+
+    WAITING = auto()
+    """No log yet."""
+    OPEN = auto()
+    """There is a log, and it goes on, or another one of the container will follow."""
+    ENDED = auto()
+    """There is a log, and all of it is written."""
+    NEVER = auto()
+    """It did not start, and will not."""
+
+
+def main_container(pod: Object, replica: str) -> str:
+    """Return the container that runs the user's code, or the part of Ray: by its name, else the first."""
+    role, names = replica.rpartition("-")[0], [str(each.get("name")) for each in items(pod, "spec", "containers")]
+    wanted = (MAIN_CONTAINERS.get(role, ""), f"ray-{role}")
+    return next((name for name in wanted if name in names), names[0] if names else "")
+
+
+def log_containers(pod: Object, replica: str) -> list[tuple[str, bool]]:
+    """Return the containers to read, one after another as they run: (name, whether it is an init container).
+
+    What runs beside the main container (sidecars, Ray's autoscaler) is not the replica's output.
+    """
+    first = [
+        str(each.get("name")) for each in items(pod, "spec", "initContainers") if each.get("restartPolicy") != "Always"
+    ]
+    return [*((name, True) for name in first), (main_container(pod, replica), False)]
+
+
+def stage_of(pod: Object, container: str) -> Stage:
+    """Say what is to be expected of a container's log."""
+    over = is_over(pod)
+    states = [*items(pod, "status", "initContainerStatuses"), *items(pod, "status", "containerStatuses")]
+    state: Object = next((each for each in states if each.get("name") == container), {})
+    ended = dig(state, "state", "terminated")
+    if ended is not None:
+        return Stage.ENDED if over or _stays_ended(pod, container, ended) else Stage.OPEN
+    if dig(state, "state", "running") is not None:
+        return Stage.ENDED if over else Stage.OPEN
+    if dig(state, "lastState", "terminated") is not None:
+        return Stage.ENDED if over else Stage.OPEN
+    return Stage.NEVER if over else Stage.WAITING
+
+
+def is_over(pod: Object) -> bool:
+    """Say whether no container of the pod runs, nor will."""
+    return dig(pod, "status", "phase") in _ENDED
+
+
+def _stays_ended(pod: Object, container: str, ended: Object) -> bool:
+    policy = dig(pod, "spec", "restartPolicy")
+    if policy == "Never" or dig(pod, "metadata", "deletionTimestamp") is not None:
+        return True
+    initial = any(each.get("name") == container for each in items(pod, "spec", "initContainers"))
+    return ended.get("exitCode") == 0 and (initial or policy == "OnFailure")
