@@ -35,26 +35,33 @@ find_python() {
   command -v python3
 }
 
+# find_uv: set $UV to the installer, made in .venvs/uv when it is not there
+find_uv() {
+  local python
+  UV="$ROOT/.venvs/uv/bin/uv"
+  [ -x "$UV" ] && return 0
+  python=$(find_python)
+  "$python" -c 'import ensurepip' 2>/dev/null || need_packages python3-venv
+  say "making .venvs/uv (the installer)"
+  "$python" -m venv "$ROOT/.venvs/uv"
+  "$ROOT/.venvs/uv/bin/python" -m pip install -q --disable-pip-version-check 'uv>=0.5'
+}
+
 # make_env NAME LOCK [EXTRAS]: set $PY to the Python of .venvs/NAME, made from LOCK, this package installed in it
 make_env() {
-  local name=$1 lock=$2 extras=${3:-} python stamp env="$ROOT/.venvs/$1" uv="$ROOT/.venvs/uv/bin/uv"
+  local name=$1 lock=$2 extras=${3:-} python stamp env="$ROOT/.venvs/$1"
   python=$(find_python) || die "Python 3.11 or later is needed"
   PY="$env/bin/python"
   stamp="$(cat "$lock" "$ROOT/pyproject.toml" | sha256sum | cut -c1-16) $extras $("$python" -V)"
   [ "$(cat "$env/stamp" 2>/dev/null)" = "$stamp" ] && return 0
-  if [ ! -x "$uv" ]; then
-    "$python" -c 'import ensurepip' 2>/dev/null || need_packages python3-venv
-    say "making .venvs/uv (the installer)"
-    "$python" -m venv "$ROOT/.venvs/uv"
-    "$ROOT/.venvs/uv/bin/python" -m pip install -q --disable-pip-version-check 'uv>=0.5'
-  fi
+  find_uv
   say "making .venvs/$name from ${lock#"$ROOT"/} (the first time: some minutes of download)"
-  [ -x "$PY" ] || "$uv" venv -q --python "$python" "$env"
+  [ -x "$PY" ] || "$UV" venv -q --python "$python" "$env"
   if [ -n "$extras" ]; then
-    "$uv" pip install -q --python "$PY" -c "$lock" -e "$ROOT[$extras]"
+    "$UV" pip install -q --python "$PY" -c "$lock" -e "$ROOT[$extras]"
   else
-    "$uv" pip sync -q --python "$PY" "$lock"
-    "$uv" pip install -q --python "$PY" --no-deps -e "$ROOT"
+    "$UV" pip sync -q --python "$PY" "$lock"
+    "$UV" pip install -q --python "$PY" --no-deps -e "$ROOT"
   fi
   echo "$stamp" >"$env/stamp"
 }

@@ -1,0 +1,3 @@
+module controlplane/tools
+
+go 1.26.0
