@@ -28,6 +28,11 @@ class _Link(BaseOperatorLink):
 
     which: ClassVar[str]
 
+    @property
+    def xcom_key(self) -> str:
+        """Where Airflow looks for the URL."""
+        return f"siflow_link_{self.which}"
+
     def get_link(self, operator: BaseOperator, *, ti_key: Any) -> str:
         """Return the URL; "" when the backend has none."""
         links = XCom.get_value(ti_key=ti_key, key=LINKS_KEY)
@@ -40,11 +45,6 @@ class JobLink(_Link):
     name = "Job"
     which = "job"
 
-    @property
-    def xcom_key(self) -> str:
-        """Where Airflow looks for the URL."""
-        return "siflow_link_job"
-
 
 class LogsLink(_Link):
     """The logs of all replicas."""
@@ -52,22 +52,12 @@ class LogsLink(_Link):
     name = "Logs"
     which = "logs"
 
-    @property
-    def xcom_key(self) -> str:
-        """Where Airflow looks for the URL."""
-        return "siflow_link_logs"
-
 
 class DashboardLink(_Link):
     """The job's own dashboard, such as Ray's or Grafana's."""
 
     name = "Dashboard"
     which = "dashboard"
-
-    @property
-    def xcom_key(self) -> str:
-        """Where Airflow looks for the URL."""
-        return "siflow_link_dashboard"
 
 
 LINKS: tuple[_Link, ...] = (JobLink(), LogsLink(), DashboardLink())

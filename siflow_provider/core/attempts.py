@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from siflow_provider.core.frozen import Frozen
 from siflow_provider.core.launch import Launched, launch, submit_best, submit_to
+from siflow_provider.core.moves import Moves
 from siflow_provider.core.outcome import FollowPolicy, Outcome, OutcomeKind, Totals
 from siflow_provider.core.patience import patiently
 from siflow_provider.core.placement import ask_others
@@ -96,10 +97,7 @@ async def first_attempt(
     launched = await launch(backend, task, context, quota=quota, reporter=reporter)
     ledger = Ledger(flavor=launched.flavor)
     if launched.adopted:
-        ledger = Ledger(
-            totals=await _earlier_totals(backend, context, launched.ref.attempt, reporter),
-            flavor=await _find_flavor(backend, task, launched.ref, reporter),
-        )
+        ledger = await _adopted_ledger(backend, task, context, launched.ref, reporter)
     return Step(launched.ref, ledger.applied(policy), ledger=ledger, adopted=launched.adopted)
 
 
@@ -169,20 +167,22 @@ class _Held:
     policy: FollowPolicy
     reporter: Reporter
 
-    def for_attempt(self, attempt: int) -> RenderContext:
-        return replace(self.context, identity=self.context.identity.for_attempt(attempt))
+    def for_attempt(self, attempt: int, ledger: Ledger) -> RenderContext:
+        moves = Moves(count=ledger.moves, queued_seconds=ledger.queued_before)
+        return replace(self.context, identity=self.context.identity.for_attempt(attempt), moves=moves)
 
 
 async def _retry(held: _Held, outcome: Outcome, ledger: Ledger, quota: QuotaPolicy) -> Step:
+    after = Ledger(totals=ledger.totals.plus(outcome.totals), moves=ledger.moves)
     launched = await submit_best(
         held.backend,
         held.task,
-        held.for_attempt(outcome.ref.attempt + 1),
+        held.for_attempt(outcome.ref.attempt + 1, after),
         # what could be admitted once is not refused now: a retry goes through the same queue as any other run
         quota="ignore" if quota == "ignore" else "warn",
         reporter=held.reporter,
     )
-    return _step(held, launched, Ledger(totals=ledger.totals.plus(outcome.totals), moves=ledger.moves))
+    return _step(held, launched, after)
 
 
 async def _move(held: _Held, outcome: Outcome, ledger: Ledger) -> Step:
@@ -200,7 +200,8 @@ async def _move(held: _Held, outcome: Outcome, ledger: Ledger) -> Step:
         moves=ledger.moves + 1,
         queued_before=ledger.queued_before + outcome.totals.queued_seconds,
     )
-    launched = await submit_to(held.backend, held.task, held.for_attempt(ref.attempt + 1), flavor, reporter=reporter)
+    context = held.for_attempt(ref.attempt + 1, moved)
+    launched = await submit_to(held.backend, held.task, context, flavor, reporter=reporter)
     return _step(held, launched, moved)
 
 
@@ -214,11 +215,24 @@ def _step(held: _Held, launched: Launched, ledger: Ledger) -> Step:
     return Step(launched.ref, ledger.applied(held.policy), ledger=ledger)
 
 
-async def _find_flavor(backend: TrainingBackend, task: ResolvedTask, ref: JobRef, reporter: Reporter) -> int:
-    """Return the index of the instance that an adopted run went to, where its queue tells; else the first."""
+async def _adopted_ledger(
+    backend: TrainingBackend, task: ResolvedTask, context: RenderContext, ref: JobRef, reporter: Reporter
+) -> Ledger:
+    """Return what the earlier attempts of a run left behind, read back from what there is of them."""
+    totals = await _earlier_totals(backend, context, ref.attempt, reporter)
     if len(task.flavors) == 1:
-        return 0
+        return Ledger(totals=totals)  # nothing to move to
     status = await patiently(lambda: backend.status(ref), what=f"asking for {ref.name}", reporter=reporter)
+    return Ledger(
+        totals=totals.plus(Totals(queued_seconds=status.moves.queued_seconds)),
+        moves=status.moves.count,
+        queued_before=status.moves.queued_seconds,
+        flavor=_find_flavor(task, status),
+    )
+
+
+def _find_flavor(task: ResolvedTask, status: Status) -> int:
+    """Return the index of the instance that an adopted run went to, where its queue tells; else the first."""
     queue = status.queue.queue if status.queue is not None else None
     there = [index for index, flavor in enumerate(task.flavors) if queue is not None and flavor.queue == queue]
     return there[0] if len(there) == 1 else 0
@@ -233,7 +247,8 @@ async def _earlier_totals(backend: TrainingBackend, context: RenderContext, atte
             reporter=reporter,
         )
         if earlier is not None:
-            totals = totals.plus(Totals.of(earlier, now))
+            moved = Totals(queued_seconds=earlier.moves.queued_seconds)
+            totals = totals.plus(Totals.of(earlier, now)).plus(moved)
     return totals
 
 

@@ -16,11 +16,11 @@ import unicodedata
 import uuid
 
 from siflow_provider.core.frozen import Frozen
+from siflow_provider.spec.kube_names import MAX_PREFIX
 
 __all__ = ["LABEL_PREFIX", "MAX_NAME", "MAX_PREFIX", "Identity", "default_prefix", "is_job_name", "run_labels"]
 
 MAX_NAME = 47
-MAX_PREFIX = 35
 LABEL_PREFIX = "siflow-provider/"
 _NAME = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?", re.ASCII)
 _SUFFIX = 7

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from siflow_provider.core.moves import Moves
 from siflow_provider.core.status import JobRef, LogCursor, LogLine, LogSelection, Status
 
 if TYPE_CHECKING:
@@ -28,11 +29,17 @@ class RenderContext:
         identity: whose run this is, and which attempt.
         user_name: `X_USER_NAME`: the connection's login, else the DAG's owner.
         queued: True when the cluster has a queue (Kueue): the job is created suspended, with its queue label.
+        moves: what `Status.moves` of this attempt tells.
     """
 
     identity: Identity
     user_name: str = ""
     queued: bool = True
+    moves: Moves = Moves()  # noqa: RUF009 - frozen
+
+    def annotations(self) -> dict[str, str]:
+        """Return what is written beside the labels: the ids as Airflow knows them, and earlier moves."""
+        return {**self.identity.annotations(), **self.moves.annotations()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Literal
 
 from siflow_provider.core.frozen import Frozen
+from siflow_provider.core.moves import Moves
 from siflow_provider.core.veil import Veil
 
 Kind = Literal["PyTorchJob", "RayJob"]
@@ -233,6 +234,7 @@ class Status:
         private: True when only its owner shall see it (`visible_in_group: false`).
         timezone: IANA name, the form's: in which people want to read its times.
         veil: over the task's hidden values, for whoever shows the run's lines.
+        moves: those before this attempt, as it was submitted with (`RenderContext.moves`).
     """
 
     ref: JobRef
@@ -257,6 +259,7 @@ class Status:
     private: bool = False
     timezone: str = "UTC"
     veil: Veil = field(default_factory=Veil)
+    moves: Moves = Moves()  # noqa: RUF009 - frozen
 
     def visible_to(self, user: str) -> bool:
         """Say whether `user` (a connection's login) shall see the run; who has no name is kept from nothing."""

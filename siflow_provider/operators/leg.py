@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     from siflow_provider.backends.settings import Settings
     from siflow_provider.core.attempts import Ledger, Step
     from siflow_provider.core.identity import Identity
-    from siflow_provider.core.outcome import Outcome, Reporter
+    from siflow_provider.core.outcome import Outcome
     from siflow_provider.core.protocol import TrainingBackend
     from siflow_provider.core.status import JobRef, Status
     from siflow_provider.operators.order import Order
     from siflow_provider.triggers.killed import KillAction
+    from siflow_provider.triggers.reporter import TaskReporter
 
 __all__ = ["advance", "launch_and_look", "run_to_end", "stop_quietly"]
 
@@ -68,7 +69,7 @@ async def advance(order: Order, outcome: Outcome, ledger: Ledger) -> Step | RunE
         return await _next(backend, order, outcome, ledger, rested=True)
 
 
-def stop_quietly(settings: Settings, identity: Identity, reporter: Reporter, action: KillAction, why: str) -> bool:
+def stop_quietly(settings: Settings, identity: Identity, reporter: TaskReporter, action: KillAction, why: str) -> bool:
     """End (or, with `detach`, leave) the newest attempt of a run; say whether there was one that ends by it.
 
     Blocks for four seconds at most and never raises.
@@ -87,13 +88,15 @@ def stop_quietly(settings: Settings, identity: Identity, reporter: Reporter, act
         return False
 
 
-async def _stop(settings: Settings, identity: Identity, reporter: Reporter, why: str) -> bool:
+async def _stop(settings: Settings, identity: Identity, reporter: TaskReporter, why: str) -> bool:
     async with make_backend(settings) as backend:
         ref = await backend.find_latest(identity)
         if ref is None:
             return False
-        if (await backend.status(ref)).phase.terminal:
+        status = await backend.status(ref)
+        if status.phase.terminal:
             return False
+        reporter = reporter.behind(status.veil)  # who was told that the wait is over may not know the form
         reporter.note(f"{why}: stopping {ref.name}")
         await patiently(
             lambda: backend.stop(ref, by=f"{STOPPED_BY} {why}"), what=f"stopping {ref.name}", reporter=reporter

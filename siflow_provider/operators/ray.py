@@ -5,29 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Unpack
 
 from siflow_provider.hooks.siflow import DEFAULT_CONN_ID
-from siflow_provider.operators.arguments import (
-    AirflowArguments,
-    Alerts,
-    ComputeValue,
-    Datasets,
-    Duration,
-    Env,
-    FaultToleranceValue,
-    Flag,
-    Image,
-    Integer,
-    KillAction,
-    KubernetesValue,
-    Labels,
-    Logs,
-    Models,
-    MonitoringValue,
-    QuotaPolicy,
-    Ray,
-    Spec,
-    Text,
-    Volumes,
-)
+from siflow_provider.operators import arguments as of
 from siflow_provider.operators.form import form_fields
 from siflow_provider.operators.task import SiflowTaskOperator
 from siflow_provider.spec.task import RayJob
@@ -57,19 +35,20 @@ class RayJobOperator(SiflowTaskOperator):
 
     def __init__(
         self, *,
-        region: Text | None = None, cluster: Text | None = None, project_group: Text | None = None,
-        name_prefix: Text | None = None, visible_in_group: Flag | None = None, timezone: Text | None = None,
-        labels: Labels | None = None, image: Image | None = None, env: Env | None = None,
-        volumes: Volumes | None = None, datasets: Datasets | None = None, models: Models | None = None,
-        command: Text | None = None, shm_size: Text | None = None, compute: ComputeValue | None = None,
-        workers: Integer | None = None, priority: Text | None = None, queue_timeout: Duration | None = None,
-        start_timeout: Duration | None = None, fault_tolerance: FaultToleranceValue | None = None,
-        monitoring: MonitoringValue | None = None, image_pull_retries: Integer | None = None,
-        ssh: Flag | None = None, alerts: Alerts | None = None, kubernetes: KubernetesValue | None = None,
-        ray: Ray | None = None,
-        spec: Spec | None = None, conn_id: str = DEFAULT_CONN_ID, catalog: str | None = None, deferrable: bool = True,
-        logs: Logs = "master", on_kill_action: KillAction = "stop", quota: QuotaPolicy = "require",
-        **kwargs: Unpack[AirflowArguments],
+        region: of.Text | None = None, cluster: of.Text | None = None, project_group: of.Text | None = None,
+        name_prefix: of.Text | None = None, visible_in_group: of.Flag | None = None, timezone: of.Text | None = None,
+        labels: of.Labels | None = None, image: of.Image | None = None, env: of.Env | None = None,
+        volumes: of.Volumes | None = None, datasets: of.Datasets | None = None, models: of.Models | None = None,
+        command: of.Text | None = None, shm_size: of.Text | None = None, compute: of.ComputeValue | None = None,
+        workers: of.Integer | None = None, priority: of.Text | None = None, queue_timeout: of.Duration | None = None,
+        start_timeout: of.Duration | None = None, fault_tolerance: of.FaultToleranceValue | None = None,
+        monitoring: of.MonitoringValue | None = None, image_pull_retries: of.Integer | None = None,
+        ssh: of.Flag | None = None, alerts: of.Alerts | None = None, kubernetes: of.KubernetesValue | None = None,
+        ray: of.Ray | None = None,
+        spec: of.Spec | None = None, conn_id: str = DEFAULT_CONN_ID, catalog: str | None = None,
+        deferrable: bool = True, logs: of.Logs = "master", on_kill_action: of.KillAction = "stop",
+        quota: of.QuotaPolicy = "require",
+        **kwargs: Unpack[of.AirflowArguments],
     ) -> None:  # fmt: skip
         arguments = dict(locals())  # exactly the keywords above: the first statement
         super().__init__(**kwargs)

@@ -9,8 +9,10 @@ from airflow.sdk import BaseOperator, XComArg
 from pydantic import BaseModel
 
 from siflow_provider.hooks.process import mask_now
-from siflow_provider.operators.form import hide, is_hidden_form, unfold
+from siflow_provider.operators.form import hide, hide_defaults, is_hidden_form, unfold
+from siflow_provider.operators.keywords import refuse_unknown
 from siflow_provider.operators.outcome import airflow_errors
+from siflow_provider.operators.partial import HidingPartial, hide_arguments
 from siflow_provider.spec.hidden import Hidden
 
 if TYPE_CHECKING:
@@ -26,6 +28,14 @@ class RendersForms(BaseOperator):
     @abstractmethod
     def settle_form(self) -> None:
         """Bring the rendered form into the shape that is shown: what runs, and no hidden value."""
+
+    @classmethod
+    def partial(cls, **kwargs: Any) -> HidingPartial:
+        """Fix arguments of a mapped task; hidden values in them stay out of the serialized DAG."""
+        refuse_unknown(cls, kwargs, task_id=kwargs.get("task_id"))
+        made = super().partial(**hide_arguments(kwargs))
+        hide_defaults(made.kwargs["dag"])
+        return HidingPartial.of(made)
 
     def _do_render_template_fields(self, *args: Any, **kwargs: Any) -> None:
         super()._do_render_template_fields(*args, **kwargs)

@@ -18,11 +18,10 @@ from siflow_provider.links import LINKS
 from siflow_provider.operators.arguments import KillAction, Logs, QuotaPolicy
 from siflow_provider.operators.bridge import Interrupt, run_blocking
 from siflow_provider.operators.form import conceal, form_fields, hide, hide_defaults
-from siflow_provider.operators.keywords import refuse, refuse_unknown, unknown_keywords, without, wrong_waits
+from siflow_provider.operators.keywords import refuse, unknown_keywords, without, wrong_waits
 from siflow_provider.operators.leg import advance, launch_and_look, run_to_end, stop_quietly
 from siflow_provider.operators.order import check_at_parse, order_of, spec_fields
 from siflow_provider.operators.outcome import airflow_errors, finish
-from siflow_provider.operators.partial import HidingPartial, hide_arguments
 from siflow_provider.operators.rendering import RendersForms
 from siflow_provider.operators.source import under
 from siflow_provider.spec.task import PyTorchJob, RayJob
@@ -119,14 +118,6 @@ class SiflowTaskOperator(RendersForms):
         unknown = unknown_keywords(type(self), kwargs)
         super().__init__(**without(kwargs, unknown))
         self._unknown = unknown
-
-    @classmethod
-    def partial(cls, **kwargs: Any) -> HidingPartial:
-        """Fix arguments of a mapped task; hidden values in them stay out of the serialized DAG."""
-        refuse_unknown(cls, kwargs, task_id=kwargs.get("task_id"))
-        made = super().partial(**hide_arguments(kwargs))
-        hide_defaults(made.kwargs["dag"])
-        return HidingPartial.of(made)
 
     def _take(self, arguments: dict[str, Any], airflow: dict[str, Any]) -> None:
         """Keep the arguments under their own names, as they are (hidden values wrapped), and check the form."""

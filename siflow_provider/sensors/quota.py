@@ -16,8 +16,7 @@ from siflow_provider.errors import BackendUnavailable, NeverAdmissibleError, Uns
 from siflow_provider.hooks.siflow import DEFAULT_CONN_ID, SiflowHook
 from siflow_provider.operators.bridge import run_blocking
 from siflow_provider.operators.form import conceal, hide, hide_defaults
-from siflow_provider.operators.keywords import refuse, refuse_unknown
-from siflow_provider.operators.partial import HidingPartial, hide_arguments
+from siflow_provider.operators.keywords import refuse
 from siflow_provider.operators.rendering import RendersForms
 from siflow_provider.operators.source import dag_path
 from siflow_provider.operators.task import SiflowTaskOperator
@@ -93,14 +92,6 @@ class QuotaSensor(RendersForms, SiflowSensor):
     def settle_form(self) -> None:
         """Read a task that is YAML text, and wrap its hidden values."""
         self.task = conceal(self.task)
-
-    @classmethod
-    def partial(cls, **kwargs: Any) -> HidingPartial:
-        """Fix arguments of a mapped sensor; hidden values in them stay out of the serialized DAG."""
-        refuse_unknown(cls, kwargs, task_id=kwargs.get("task_id"))
-        made = super().partial(**hide_arguments(kwargs))
-        hide_defaults(made.kwargs["dag"])
-        return HidingPartial.of(made)
 
     def catalog_source(self) -> Path | None:
         """Return the file that the sensor or its operator names; a relative path starts at the DAG file's folder."""

@@ -93,7 +93,8 @@ class TrainingJobSensor(SiflowSensor):
             status = self._look(settings, name, uid)
             if status is None or not status.phase.terminal:
                 return False
-            end = run_blocking(lambda: _end(settings, status.ref, self._policy(), self._reporter(context)))
+            reporter = TaskReporter(self.log, Store(context["ti"]), veil=status.veil)
+            end = run_blocking(lambda: _end(settings, status, self._policy(), reporter))
         return PokeReturnValue(is_done=True, xcom_value=self._finished(end))
 
     def wait_deferred(self, context: Context) -> Any:
@@ -104,7 +105,7 @@ class TrainingJobSensor(SiflowSensor):
             status = self._look(settings, name, uid)
         deadline = datetime.now(UTC) + timedelta(seconds=self.timeout)
         if status is not None:
-            self._defer_to_end(status.ref, deadline)
+            self._defer_to_end(status.ref, status.veil, deadline)
         self.defer(
             trigger=FindRunTrigger(
                 self.conn_id,
@@ -123,7 +124,8 @@ class TrainingJobSensor(SiflowSensor):
         """Go on waiting, for the end of the run that was found."""
         if event["error"]:
             raise Unanswered(event["error"])
-        self._defer_to_end(JobRef.model_validate(event["ref"]), datetime.fromisoformat(event["deadline"]))
+        ref, veil = JobRef.model_validate(event["ref"]), Veil.model_validate(event["veil"])
+        self._defer_to_end(ref, veil, datetime.fromisoformat(event["deadline"]))
 
     def run_ended(self, context: Context, event: dict[str, Any], **_: Any) -> dict[str, Any]:
         """End as the run ended."""
@@ -132,13 +134,14 @@ class TrainingJobSensor(SiflowSensor):
             raise Unanswered(told.error)
         return self._finished(RunEnd(told.outcome, Totals()))
 
-    def _defer_to_end(self, ref: JobRef, deadline: datetime) -> None:
+    def _defer_to_end(self, ref: JobRef, veil: Veil, deadline: datetime) -> None:
         data = RunTriggerData(
             conn_id=self.conn_id,
             ref=ref,
             policy=self._policy(),
             carried=Carried(prefix=ref.name, deferred_at=datetime.now(UTC)),
             on_kill_action="detach",
+            veil=veil,
         )
         self.defer(trigger=RunTrigger(**data.model_dump(mode="json")), method_name="run_ended", timeout=_left(deadline))
 
@@ -158,9 +161,6 @@ class TrainingJobSensor(SiflowSensor):
     def _policy(self) -> FollowPolicy:
         return FollowPolicy(logs=self.logs if isinstance(self.logs, str) else tuple(self.logs))
 
-    def _reporter(self, context: Context) -> TaskReporter:
-        return TaskReporter(self.log, Store(context["ti"]), veil=Veil())
-
     def _look(self, settings: Settings, name: str, uid: str) -> Status | None:
         """Return the run as it is now, and say what was seen where that is news; no answer is as good as not seen."""
         try:
@@ -168,9 +168,10 @@ class TrainingJobSensor(SiflowSensor):
         except BackendUnavailable as error:
             self._say(f"no answer from the backend, looking again: {error}")
             return None
-        self._say(
-            f"no run named {name} yet" if status is None else f"{status.ref.name} is {status.phase} {status.reason}"
-        )
+        if status is None:
+            self._say(f"no run named {name} yet")
+        else:
+            self._say(f"{status.ref.name} is {status.phase} {status.veil.over(status.reason)}")
         return status
 
     def _say(self, text: str) -> None:
@@ -191,10 +192,10 @@ def _left(deadline: datetime) -> timedelta:
 
 async def _find(settings: Settings, name: str, uid: str) -> Status | None:
     async with make_backend(settings) as backend:
-        ref = await find_run(backend, name, uid)
-        return None if ref is None else await backend.status(ref)
+        return await find_run(backend, name, uid)
 
 
-async def _end(settings: Settings, ref: JobRef, policy: FollowPolicy, reporter: TaskReporter) -> RunEnd:
+async def _end(settings: Settings, status: Status, policy: FollowPolicy, reporter: TaskReporter) -> RunEnd:
     async with make_backend(settings) as backend:
-        return RunEnd(await follow(backend, ref, policy, reporter), Totals())
+        outcome = await follow(backend, status.ref, policy, reporter)
+    return RunEnd(status.veil.over_outcome(outcome), Totals())

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["dns_name", "is_label_value", "label_key", "label_value"]
+__all__ = ["MAX_PREFIX", "dns_name", "is_label_value", "label_key", "label_value"]
 
 _PART = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?", re.ASCII)
 _DNS = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*", re.ASCII)
+MAX_PREFIX = 35
+"""Characters of a job's name that people choose; the rest tells runs apart and leaves controllers their suffixes."""
 _LONGEST = 63
 _LONGEST_DNS = 253
 OWN_PREFIXES = ("siflow-provider/", "kueue.x-k8s.io/", "training.kubeflow.org/", "ray.io/")

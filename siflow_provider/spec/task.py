@@ -28,7 +28,7 @@ from siflow_provider.spec.containers import NAME_OR_MAPPING, STRUCTURE
 from siflow_provider.spec.env import ENV_SCHEMA, parse_env
 from siflow_provider.spec.hidden import Hidden
 from siflow_provider.spec.image_url import image_url
-from siflow_provider.spec.kube_names import label_key, label_value
+from siflow_provider.spec.kube_names import MAX_PREFIX, label_key, label_value
 from siflow_provider.spec.policy import Alert, FaultTolerance, KubernetesOptions, Monitoring
 from siflow_provider.spec.ray import RaySection
 from siflow_provider.spec.scalars import Count, Filled, Flag, PositiveSeconds, Quantity, Text, Version, at_least, choice
@@ -38,7 +38,6 @@ from siflow_provider.spec.wrongs import Wrong
 
 __all__ = ["CatalogImage", "PyTorchJob", "RayJob", "Task", "known_timezone"]
 
-_LONGEST_PREFIX = 35
 _PREFIX = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?", re.ASCII)
 
 
@@ -73,10 +72,10 @@ Image = Annotated[
 
 
 def _name_prefix(name: str) -> str:
-    if len(name) <= _LONGEST_PREFIX and _PREFIX.fullmatch(name):
+    if len(name) <= MAX_PREFIX and _PREFIX.fullmatch(name):
         return name
-    mended = re.sub(r"[^a-z0-9]+", "-", name.lower())[:_LONGEST_PREFIX].strip("-")
-    rule = f"lower-case letters, digits and '-', a letter or digit at both ends, at most {_LONGEST_PREFIX} characters"
+    mended = re.sub(r"[^a-z0-9]+", "-", name.lower())[:MAX_PREFIX].strip("-")
+    rule = f"lower-case letters, digits and '-', a letter or digit at both ends, at most {MAX_PREFIX} characters"
     raise Wrong(f"{quote(name)} is no name prefix; {rule}" + (f"; did you mean {mended!r}?" if mended else ""))
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from siflow_provider.core.protocol import Backend
-    from siflow_provider.core.status import JobRef
+    from siflow_provider.core.status import Status
 
 __all__ = ["FindRunTrigger", "find_run"]
 
@@ -25,7 +25,7 @@ CLASSPATH = "siflow_provider.triggers.find.FindRunTrigger"
 """Stored with each deferred task: a new place needs an alias here for as long as tasks may be deferred."""
 
 
-async def find_run(backend: Backend, name: str, uid: str = "") -> JobRef | None:
+async def find_run(backend: Backend, name: str, uid: str = "") -> Status | None:
     """Return the newest attempt of the run that `name` is an attempt of; None when there is none.
 
     Args:
@@ -35,13 +35,13 @@ async def find_run(backend: Backend, name: str, uid: str = "") -> JobRef | None:
     """
     for status in await backend.find_named(name):
         if uid in ("", status.ref.uid):
-            # the attempt that was named may be deleted in between: it still is the one that was found
-            return await backend.find_latest(status.ref) or status.ref
+            newest = await backend.find_latest(status.ref)
+            return status if newest in (None, status.ref) else await backend.status(newest)
     return None
 
 
 class FindRunTrigger(BaseTrigger):
-    """Fires once, with the ref of the run.
+    """Fires once, with the ref of the run and the veil over its hidden values.
 
     Args:
         conn_id: where the backend's settings come from.
@@ -82,24 +82,25 @@ class FindRunTrigger(BaseTrigger):
         """Look at once and then every `interval` seconds."""
         started_at = datetime.now(UTC)
         try:
-            ref = await self._wait()
-            event: dict[str, Any] = {"ref": ref.model_dump(mode="json"), "error": "", "deadline": self.deadline}
+            found = await self._wait()
+            run = {"ref": found.ref.model_dump(mode="json"), "veil": found.veil.model_dump(mode="json")}
+            event: dict[str, Any] = {**run, "error": "", "deadline": self.deadline}
         except SiflowError as error:
-            event = {"ref": None, "error": str(error), "deadline": self.deadline}
+            event = {"ref": None, "veil": {}, "error": str(error), "deadline": self.deadline}
         if self.task_instance is not None:  # else in line (`airflow dags test`)
             await until_settled(datetime.fromisoformat(self.deferred_at) if self.deferred_at else None, started_at)
         yield TriggerEvent(event)  # type: ignore[no-untyped-call]
 
-    async def _wait(self) -> JobRef:
+    async def _wait(self) -> Status:
         settings = await SiflowHook(self.conn_id).asettings(expected=self.backend)
         answered = True
         while True:
             try:
                 async with make_backend(settings) as backend:
-                    while (ref := await find_run(backend, self.name, self.uid)) is None:
+                    while (found := await find_run(backend, self.name, self.uid)) is None:
                         answered = True
                         await asyncio.sleep(self.interval)
-                    return ref
+                    return found
             except BackendUnavailable as error:
                 if answered:
                     self.log.warning("no answer from the backend, trying again: %s", error)

@@ -44,6 +44,10 @@ class TaskReporter:
         self._written = 0
         self._saved = dict(self._skip)
 
+    def behind(self, veil: Veil) -> TaskReporter:
+        """Return a reporter to the same log that hides what `veil` knows."""
+        return TaskReporter(self._log, self._store, veil=veil)
+
     @property
     def checkpoint_seconds(self) -> float:
         """An XCom goes through Airflow's API and database: not every second, of each of thousands of triggers."""

@@ -7,6 +7,7 @@ from typing import Any, cast
 import pytest
 
 from siflow_provider.core.launch import launch
+from siflow_provider.core.moves import Moves
 from siflow_provider.core.protocol import Manifest, TrainingBackend
 from siflow_provider.core.status import JobRef, Phase
 from siflow_provider.errors import BackendUnavailable, NameTaken
@@ -106,6 +107,16 @@ async def test_a_part_of_a_name_and_a_deleted_run_are_not_found(world: World, ba
     await backend.delete(ref)
     assert await backend.find_named(ref.name) == []
     assert await backend.find_latest(ref) is None
+
+
+async def test_an_attempt_tells_of_the_moves_before_it(world: World, backend: TrainingBackend) -> None:
+    identity, moves = mine(), Moves(count=2, queued_seconds=90.5)
+    first = await start(backend, world.task(SLEEP), identity)
+    whose = replace(context(identity.for_attempt(2)), moves=moves)
+    second = await backend.submit(backend.render(world.task(SLEEP), whose))
+    async with world.backend() as later:
+        assert (await later.status(first)).moves == Moves()
+        assert (await later.status(second)).moves == moves
 
 
 async def test_two_tries_are_two_runs(world: World, backend: TrainingBackend) -> None:

@@ -17,6 +17,7 @@ from siflow_provider.backends.kubernetes.patch import apply_patch
 from siflow_provider.errors import Problem, SpecError
 from siflow_provider.spec.base import is_template
 from siflow_provider.spec.document import MISFITS
+from siflow_provider.spec.kube_names import MAX_PREFIX
 from siflow_provider.spec.load import check
 from siflow_provider.spec.resolve import resolve
 from siflow_provider.spec.templates import unreadable_templates
@@ -24,7 +25,6 @@ from siflow_provider.spec.templates import unreadable_templates
 __all__ = ["Draft", "name_prefix"]
 
 _IMAGE = Placeholder("{{ params.image }}")
-_LONGEST_PREFIX = 35
 
 
 @dataclass(slots=True)
@@ -144,7 +144,7 @@ def name_prefix(name: str) -> str:
         >>> name_prefix("bert.v1-")
         'bert-v1'
     """
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:_LONGEST_PREFIX].strip("-")
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:MAX_PREFIX].strip("-")
 
 
 def _wrongs(form: dict[str, Any]) -> Iterator[Problem]:

@@ -51,7 +51,7 @@ def job_metadata(task: ResolvedTask, context: RenderContext, name: str) -> dict[
 def object_metadata(task: ResolvedTask, context: RenderContext, name: str) -> dict[str, Any]:
     """Return the metadata of what belongs to the job: whose it is, and nothing that a controller could act upon."""
     labels = {LABEL_MANAGED_BY: MANAGED_BY, **context.identity.labels()}
-    return {**_place(task, name), "labels": labels, "annotations": context.identity.annotations()}
+    return {**_place(task, name), "labels": labels, "annotations": context.annotations()}
 
 
 def pod_metadata(task: ResolvedTask, context: RenderContext, role: str) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def _marks(task: ResolvedTask, context: RenderContext) -> tuple[dict[str, str], 
     labels = {key: value for key, value in wanted.items() if is_template(value) or is_label_value(value)}
     annotations = {key: value for key, value in wanted.items() if key not in labels}
     annotations |= dict(sorted(task.task.kubernetes.annotations.items()))
-    annotations |= context.identity.annotations()
+    annotations |= context.annotations()
     if context.user_name:
         annotations[ANNOTATION_USER] = context.user_name
     return {**labels, **context.identity.labels()}, annotations

@@ -15,7 +15,7 @@ from siflow_provider.backends.local.ledger import Ledger
 from siflow_provider.backends.local.logs import LogFile, follow_files
 from siflow_provider.backends.local.off_loop import off_loop
 from siflow_provider.backends.local.quota import answer
-from siflow_provider.backends.local.render import render_manifest
+from siflow_provider.backends.local.render import render_manifest, roles_of
 from siflow_provider.backends.local.runs import Runs
 from siflow_provider.backends.local.stacks import dump_replicas
 from siflow_provider.backends.local.support import unsupported_fields, warning_lines
@@ -186,10 +186,8 @@ class LocalBackend:
     async def quota(self, task: ResolvedTask) -> QuotaReport:
         """Return the four answers for the whole task on this machine."""
         usage = await off_loop(Ledger(self._runs.state).usage)
-        flavor = Amounts.of(task.flavors[0].resources.rendered())
-        lead = Amounts.of(task.head.resources.rendered()) if task.head is not None else flavor
-        replicas = (lead, *([flavor] * task.task.workers))
-        return answer(sum(replicas, Amounts()), replicas, usage)
+        sizes = tuple(Amounts.of(role["resources"]) for role in roles_of(task) for _ in range(role["count"]))
+        return answer(sum(sizes, Amounts()), sizes, usage)
 
 
 def _differs(now: Status, before: Status) -> bool:

@@ -128,6 +128,7 @@ def _write(folder: RunFolder, manifest: Manifest, ref: JobRef, labels: dict[str,
         private=not form.visible_in_group,
         timezone=form.timezone or "UTC",
         veil=Veil.of(hidden.values()),
+        moves=manifest.context.moves,
         boot_id=submission.boot_id,
     )
     entry = Entry(ref.name, ref.uid, document["priority"], now.timestamp(), Amounts.of(document["need"]))

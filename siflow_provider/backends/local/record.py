@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from siflow_provider.backends.local.store import RunFolder, boot_id, read_json, write_json
+from siflow_provider.core.moves import Moves
 from siflow_provider.core.status import Event, Failure, FailureClass, JobRef, Phase, QueuePlace, ReplicaStatus, Status
 from siflow_provider.core.veil import Veil
 
@@ -92,6 +93,7 @@ class RunState(_Record):
     private: bool = False
     timezone: str = "UTC"
     veil: Veil = Veil()
+    moves: Moves = Moves()
     boot_id: str
     supervisor: int | None = None
     """The supervisor's process id, for eyes and tests; whether it lives is asked of the lock."""
@@ -124,6 +126,7 @@ class RunState(_Record):
             private=self.private,
             timezone=self.timezone,
             veil=self.veil,
+            moves=self.moves,
         )
 
 

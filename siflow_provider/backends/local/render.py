@@ -11,7 +11,7 @@ from siflow_provider.spec.quantity import Resources
 from siflow_provider.spec.resolve import Mount, ResolvedTask
 from siflow_provider.spec.task import RayJob
 
-__all__ = ["QUEUE", "render_manifest"]
+__all__ = ["QUEUE", "render_manifest", "roles_of"]
 
 QUEUE = "this machine"
 """The one queue of the embedded backend."""
@@ -21,13 +21,13 @@ def render_manifest(task: ResolvedTask, context: RenderContext) -> Manifest:
     """Return what would be started; the name's prefix is the form's, else made from the ids."""
     form, identity = task.task, context.identity
     name = identity.name(form.name_prefix or default_prefix(identity.dag_id, identity.task_id))
-    roles = _roles(task)
+    roles = roles_of(task)
     document: dict[str, Any] = {
         "backend": "local",
         "kind": form.kind,
         "name": name,
         "labels": {**form.labels, **identity.labels()},
-        "annotations": identity.annotations(),
+        "annotations": context.annotations(),
         "region": form.region,
         "cluster": form.cluster,
         "project_group": form.project_group,
@@ -38,7 +38,7 @@ def render_manifest(task: ResolvedTask, context: RenderContext) -> Manifest:
         "hidden_env": sorted(task.hidden),
         "priority": form.priority,
         "replicas": roles,
-        "need": _need(roles).rendered(),
+        "need": Resources.total(Resources.of(role["resources"]) * role["count"] for role in roles).rendered(),
         "mounts": [_mount(mount) for mount in task.mounts],
         "ssh": form.ssh,
         "monitoring": form.monitoring.model_dump(mode="json") if form.monitoring else None,
@@ -48,7 +48,8 @@ def render_manifest(task: ResolvedTask, context: RenderContext) -> Manifest:
     return Manifest(task=task, context=context, name=name, documents=(document,), hidden=dict(task.hidden))
 
 
-def _roles(task: ResolvedTask) -> list[dict[str, Any]]:
+def roles_of(task: ResolvedTask) -> list[dict[str, Any]]:
+    """Return each role with its number of replicas and their size; autoscaling has no say on one machine."""
     flavor = task.flavors[0]
     lead = task.head or flavor
     roles: list[dict[str, Any]] = [
@@ -69,10 +70,6 @@ def _roles(task: ResolvedTask) -> list[dict[str, Any]]:
             }
         )
     return roles
-
-
-def _need(roles: list[dict[str, Any]]) -> Resources:
-    return Resources.total(Resources.of(role["resources"]) * role["count"] for role in roles)
 
 
 def _mount(mount: Mount) -> dict[str, Any]:

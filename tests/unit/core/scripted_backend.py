@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from siflow_provider.core.identity import Identity, default_prefix
+from siflow_provider.core.moves import Moves
 from siflow_provider.core.protocol import Manifest, RenderContext, TrainingBackend
 from siflow_provider.core.quota import QuotaReport
 from siflow_provider.core.status import JobRef, LogCursor, LogLine, LogSelection, Phase, Status, is_selected
@@ -27,6 +28,7 @@ class _Run:
     ref: JobRef
     script: Script
     born: float
+    moves: Moves = Moves()  # noqa: RUF009 - frozen
     stopped: tuple[float, str] | None = None
     gone: bool = False
 
@@ -82,7 +84,7 @@ class ScriptedBackend:
             attempt=identity.attempt,
         )
         self.submitted.append(manifest)
-        self.runs_by_name[manifest.name] = _Run(ref, self.scripts.pop(0), self._time())
+        self.runs_by_name[manifest.name] = _Run(ref, self.scripts.pop(0), self._time(), manifest.context.moves)
         return ref
 
     async def find(self, identity: Identity) -> JobRef | None:
@@ -218,9 +220,8 @@ class ScriptedBackend:
         for at, change in run.script.phases:
             if at <= age and not (run.stopped is not None and at > run.stopped[0] - run.born):
                 fields = change
-        status = replace(
-            Status(ref=run.ref, phase=Phase.UNKNOWN, submitted_at=START + timedelta(seconds=run.born)), **fields
-        )
+        born = START + timedelta(seconds=run.born)
+        status = replace(Status(ref=run.ref, phase=Phase.UNKNOWN, submitted_at=born, moves=run.moves), **fields)
         if run.gone:
             return replace(status, phase=Phase.LOST)
         if status.phase is Phase.QUEUED and "queued_seconds" not in fields:

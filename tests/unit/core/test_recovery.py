@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from siflow_provider.core.moves import Moves
 from siflow_provider.core.outcome import FollowPolicy
 from siflow_provider.core.recovery import attempts_allowed, backoff_seconds, is_retried
 from siflow_provider.core.status import Failure, FailureClass
@@ -61,3 +62,13 @@ def test_backoff_doubles_from_a_second_to_five_minutes() -> None:
 def test_moves_are_no_retries_in_the_count_of_attempts() -> None:
     assert attempts_allowed(FollowPolicy(max_retries=3)) == 4
     assert attempts_allowed(FollowPolicy(max_retries=3, moves=2)) == 6
+
+
+@pytest.mark.parametrize("moves", [Moves(), Moves(count=3, queued_seconds=12.5)])
+def test_moves_are_read_back_as_they_were_written(moves: Moves) -> None:
+    assert Moves.of({"siflow-provider/dag-id": "d", **moves.annotations()}) == moves
+
+
+@pytest.mark.parametrize("wrong", [{}, {"siflow-provider/moves": "many", "siflow-provider/queued-before": "1"}])
+def test_annotations_that_somebody_else_wrote_tell_of_no_move(wrong: dict[str, str]) -> None:
+    assert Moves.of(wrong) == Moves()

@@ -251,6 +251,39 @@ async def test_after_a_move_all_retries_are_left() -> None:
     ]
 
 
+async def test_a_process_that_adopts_a_moved_run_knows_of_the_move() -> None:
+    task = two_instances(fault_tolerance={"max_retries": 1}, queue_timeout=1000.0)
+    backend = ScriptedBackend(
+        QUEUED, QUEUED, quotas=[room(now_=False), room(now_=False), room()] + [room(now_=False)] * 9
+    )
+    first = asyncio.create_task(run_to_end(backend, task))
+    await asyncio.sleep(800)
+    first.cancel()  # its process dies, 200 s after the move
+    step = await first_attempt(backend, task, context(), FollowPolicy(), Recorder(), quota="require")
+    assert (step.adopted, step.ref.attempt) == (True, 2)
+    assert step.policy.moves == step.ledger.moves == 1
+    assert step.policy.queued_before == pytest.approx(600, abs=5)
+    assert step.ledger.totals == Totals(queued_seconds=step.policy.queued_before)
+    ended, _, refs = await run_to_end(backend, task)
+    assert [ref.attempt for ref in refs] == [2]
+    assert ended.outcome.failure is not None
+    assert "queue_timeout" in ended.outcome.failure.summary
+    assert asyncio.get_running_loop().time() == pytest.approx(1000, abs=5)
+
+
+async def test_a_process_that_adopts_the_retry_after_a_move_has_lost_nothing() -> None:
+    task = two_instances(fault_tolerance={"max_retries": 1})
+    backend = ScriptedBackend(
+        QUEUED, failing(), Script(phases((0, Phase.RUNNING))), quotas=[room(now_=False), room(now_=False), room()]
+    )
+    first = asyncio.create_task(run_to_end(backend, task))
+    await asyncio.sleep(800)
+    first.cancel()
+    step = await first_attempt(backend, task, context(), FollowPolicy(), Recorder(), quota="require")
+    assert (step.ref.attempt, step.ledger.moves, step.ledger.queued_before) == (3, 1, 0.0)
+    assert step.ledger.totals.queued_seconds == pytest.approx(600, abs=5)
+
+
 async def test_a_deadline_that_would_pass_in_the_back_off_ends_the_try_now() -> None:
     task = make_task(fault_tolerance=RETRIES)
     policy = follow_policy(task, deadline=moment(100.5))

@@ -74,6 +74,9 @@ class Scripted:
         refs = [status.ref for status in type(self).found() if status.ref.task_uuid == run.task_uuid]
         return max(refs, key=lambda ref: ref.attempt, default=None)
 
+    async def status(self, ref: JobRef) -> Status:
+        return next(status for status in type(self).found() if status.ref == ref)
+
 
 UNREACHABLE = BackendUnavailable("the API server does not answer.")
 

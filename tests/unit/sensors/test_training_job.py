@@ -12,6 +12,7 @@ from airflow.sdk import DAG
 
 from siflow_provider.core.outcome import Outcome, OutcomeKind
 from siflow_provider.core.status import Failure, FailureClass, JobRef, Phase, Status
+from siflow_provider.core.veil import Veil
 from siflow_provider.errors import UsageError
 from siflow_provider.sensors import TrainingJobSensor
 from siflow_provider.triggers.find import FindRunTrigger, find_run
@@ -21,6 +22,7 @@ from tests.unit.sensors.scripted import UNREACHABLE, Scripted, report
 
 REF = JobRef(backend="local", kind="PyTorchJob", name="bert-3f9c1a7", uid="u1", task_uuid="t1")
 SECOND = REF.model_copy(update={"name": "bert-3f9c1a7-2", "uid": "u2", "attempt": 2})
+VEIL = Veil.of(["c4n4ry-of-somebody-else"])
 OTHER = JobRef(backend="local", kind="PyTorchJob", name="bert-aaaaaaa", uid="u9", task_uuid="t9")
 pytestmark = pytest.mark.filterwarnings("ignore:.*cannot be called outside of the Task Runner")
 
@@ -54,7 +56,8 @@ def run(which: TrainingJobSensor, **context: Any) -> Any:
     ],
 )
 async def test_the_newest_attempt_of_the_named_run_is_meant(name: str, uid: str, found: JobRef | None) -> None:
-    assert await find_run(known(OTHER, REF, SECOND), name, uid) == found  # type: ignore[arg-type]
+    status = await find_run(known(OTHER, REF, SECOND), name, uid)  # type: ignore[arg-type]
+    assert (None if status is None else status.ref) == found
 
 
 @pytest.mark.parametrize("options", [{}, {"name": "a", "ref": {"name": "a"}}])
@@ -80,6 +83,20 @@ def test_a_ref_without_a_name_fails_without_retry(ref: Any) -> None:
         run(sensor(ref=ref, soft_fail=True))
 
 
+def test_hidden_values_of_somebody_elses_run_stay_hidden(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status = Status(ref=REF, phase=Phase.RUNNING, reason="pulling with c4n4ry-of-somebody-else", veil=VEIL)
+    known()
+    monkeypatch.setattr(Scripted, "found", staticmethod(lambda: [status]))
+    with pytest.raises(TaskDeferred) as deferred:
+        run(sensor(name=REF.name))
+    assert deferred.value.trigger.data.veil == VEIL
+    said = capsys.readouterr().out
+    assert "is running pulling with ***" in said
+    assert "c4n4ry" not in said
+
+
 def test_a_backend_without_an_answer_is_not_told_as_a_missing_run(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -103,7 +120,7 @@ async def test_a_run_that_comes_later_is_found_by_the_trigger(monkeypatch: pytes
         run(which, params={"run": REF.name})
     assert deferred.value.timeout.total_seconds() == pytest.approx(50, abs=5)
     trigger = FindRunTrigger(**json.loads(json.dumps(deferred.value.trigger.serialize()[1])))
-    looks: list[Any] = [[], UNREACHABLE, [Status(ref=REF, phase=Phase.RUNNING)]]
+    looks: list[Any] = [[], UNREACHABLE, [Status(ref=REF, phase=Phase.RUNNING, veil=VEIL)]]
 
     def look() -> list[Status]:
         found = looks.pop(0) if len(looks) > 1 else looks[0]
@@ -117,7 +134,7 @@ async def test_a_run_that_comes_later_is_found_by_the_trigger(monkeypatch: pytes
         which.resume_execution(deferred.value.method_name, {"event": event.payload}, {})
     follow = second.value.trigger
     assert isinstance(follow, RunTrigger)
-    assert (follow.data.ref, follow.data.on_kill_action) == (REF, "detach")
+    assert (follow.data.ref, follow.data.veil, follow.data.on_kill_action) == (REF, VEIL, "detach")
     # the time that finding took is not given twice
     assert second.value.timeout.total_seconds() <= 50
 

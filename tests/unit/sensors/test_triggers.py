@@ -90,7 +90,12 @@ async def test_looking_for_a_run_is_patient_and_complains_once() -> None:
     trigger = FindRunTrigger(name=REF.name, interval=0, deadline="2026-01-01T00:00:00+00:00")
     log = given_log(trigger)
     payload = (await anext(trigger.run())).payload
-    assert payload == {"ref": REF.model_dump(mode="json"), "error": "", "deadline": "2026-01-01T00:00:00+00:00"}
+    assert payload == {
+        "ref": REF.model_dump(mode="json"),
+        "veil": {"salt": "", "marks": []},
+        "error": "",
+        "deadline": "2026-01-01T00:00:00+00:00",
+    }
     assert log.said == ["no answer from the backend, trying again: the API server does not answer."]
 
 
