@@ -79,11 +79,15 @@ async def run(
         if outcome.kind is OutcomeKind.RETRY and (by := await _rested(step, policy, reporter, outcome, stop_asked)):
             outcome = _stopped_between(outcome, by)
         if outcome.final:
-            await finish_run(backend, step.ref, reporter)
-            return RunEnd(outcome, step.ledger.totals)
+            return await _finished(backend, step, outcome, reporter)
         step = await next_attempt(
             backend, task, context, policy, reporter, outcome=outcome, ledger=step.ledger, quota=quota, rested=True
         )
+
+
+async def _finished(backend: TrainingBackend, step: Step, outcome: Outcome, reporter: Reporter) -> RunEnd:
+    await finish_run(backend, step.ref, reporter)
+    return RunEnd(outcome, step.ledger.totals)
 
 
 def _publish(ref: JobRef, published: JobRef | None, on_ref: Callable[[JobRef], None] | None) -> JobRef:
