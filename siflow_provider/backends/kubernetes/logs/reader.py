@@ -16,6 +16,7 @@ from siflow_provider.backends.kubernetes.cluster.errors import Invalid, NotFound
 from siflow_provider.backends.kubernetes.cluster.resources import PODS
 from siflow_provider.backends.kubernetes.logs.place import Place
 from siflow_provider.backends.kubernetes.logs.pods import Stage, is_over, log_containers, stage_of
+from siflow_provider.backends.kubernetes.logs.repeats import RepeatFilter
 from siflow_provider.backends.kubernetes.logs.splitter import LineSplitter
 from siflow_provider.backends.kubernetes.state.objects import dig, uid
 from siflow_provider.core.patience import pause_seconds
@@ -94,6 +95,7 @@ class PodReader:
         self._path = PODS.path(reading.namespace, str(dig(self._view.pod(pod_uid), "metadata", "name")))
         self._whole = False
         self._failures, self._refusals, self._idle, self._words = 0, 0, 0, ""
+        self._repeats = RepeatFilter() if replica.startswith("submitter-") else None
         self._scope: asyncio.Timeout | None = None
         self._heard = 0.0
 
@@ -104,6 +106,8 @@ class PodReader:
         known = [name for name, _ in containers]
         for name, initial in containers[known.index(at) if at in known else 0 :]:
             await self._read(name, f"[init {name}] " if initial else "")
+        if self._repeats is not None and (rest := self._repeats.rest()):
+            await self._reading.put(rest)
         self._reading.sight.leave(self._replica)
 
     def nudge(self) -> None:
@@ -245,8 +249,10 @@ class PodReader:
         await self._reading.put([LogLine(self._replica, f"--- {self._replica}: {text} ---", str(place))])
 
     async def _put(self, lines: list[LogLine]) -> None:
+        shown = self._repeats.passed(lines) if self._repeats is not None else lines
+        if shown:
+            await self._reading.put(shown)
         if lines:
-            await self._reading.put(lines)
             self.place = Place.parse(lines[-1].position)
 
 
