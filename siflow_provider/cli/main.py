@@ -10,7 +10,7 @@ import sys
 
 import typer
 
-from siflow_provider.cli import convert, doctor, forms, quota, run, runs
+from siflow_provider.cli import convert, discover, doctor, forms, quota, run, runs
 from siflow_provider.cli.output import print_error, write
 from siflow_provider.errors import SiflowError
 
@@ -24,13 +24,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-catalog = typer.Typer(help="Check a catalog.", no_args_is_help=True)
+catalog = typer.Typer(help="Check a catalog, or draft one.", no_args_is_help=True)
 app.add_typer(catalog, name="catalog")
 
 app.command("check")(forms.check)
 app.command("render")(forms.render)
 app.command("schema")(forms.schema)
 catalog.command("check")(forms.catalog_check)
+catalog.command("discover")(discover.catalog_discover)
 app.command("run")(run.run)
 app.command("ps")(runs.ps)
 app.command("show")(runs.show)

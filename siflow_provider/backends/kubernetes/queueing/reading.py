@@ -37,7 +37,7 @@ class Reader:
     def __init__(self, api: Api, *, keep_seconds: float = 5.0) -> None:
         self._api = api
         self._keep = keep_seconds
-        self._lists: dict[str, _Kept] = {}
+        self._lists: dict[tuple[str, object], _Kept] = {}
 
     async def items(
         self,
@@ -58,7 +58,7 @@ class Reader:
         Raises:
             BackendUnavailable: no answer now.
         """
-        kept = self._lists.setdefault(resource.path(namespace), _Kept())
+        kept = self._lists.setdefault((resource.path(namespace), trim), _Kept())
         async with kept.reading:
             clock = asyncio.get_running_loop()
             if clock.time() >= kept.until:
@@ -84,7 +84,7 @@ class Reader:
     async def one(self, resource: Resource, namespace: str | None, name: str) -> Items | None:
         """Return one object in a tuple; none where it does not exist, None where it may not be read."""
         path = resource.path(namespace, name)
-        kept = self._lists.setdefault(path, _Kept())
+        kept = self._lists.setdefault((path, None), _Kept())
         async with kept.reading:
             clock = asyncio.get_running_loop()
             if clock.time() >= kept.until:
