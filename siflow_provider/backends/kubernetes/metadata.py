@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from siflow_provider.backends.kubernetes.names import (
     ANNOTATION_CLEAN_UP,
+    ANNOTATION_DASHBOARDS,
+    ANNOTATION_TIMEZONE,
     ANNOTATION_USER,
     ELASTIC_JOB,
     LABEL_GROUP,
@@ -42,6 +45,10 @@ def job_metadata(task: ResolvedTask, context: RenderContext, name: str) -> dict[
             labels[PRIORITY_CLASS] = task.priority_class
         if isinstance(task.task, RayJob) and task.task.ray.autoscaling is not None:
             annotations[ELASTIC_JOB] = "true"
+    if task.task.timezone:
+        annotations[ANNOTATION_TIMEZONE] = task.task.timezone
+    if task.dashboards:
+        annotations[ANNOTATION_DASHBOARDS] = json.dumps(dict(sorted(task.dashboards.items())), ensure_ascii=False)
     note = clean_up_note(task, context)
     if note is not None:
         annotations[ANNOTATION_CLEAN_UP] = note

@@ -4,9 +4,12 @@ A replica's argv is `bash -c WRAPPER siflow bash -c COMMAND`: `args` are what th
 
 What is left out on purpose: `nprocPerNode`, so that `WORLD_SIZE` counts machines and torchrun may use every GPU; a
 `Worker` key without workers, which the operator's webhook refuses; `activeDeadlineSeconds`, for which the operator sets
-no timer. `cleanPodPolicy: Running` ends leftover workers of a finished job and keeps finished pods and their logs.
+no timer; `backoffLimit`: with 0 the operator deletes all pods at the first failure, whatever `cleanPodPolicy` says, and
+with them every exit code and log, while `restartPolicy: Never` alone fails the job as soon. `cleanPodPolicy: Running`
+ends leftover workers of a finished job and keeps finished pods and their logs.
 
-source: training-operator v1.9.3 pkg/webhooks/pytorch/pytorchjob_webhook.go, pkg/controller.v1/pytorch/envvar.go
+source: training-operator v1.9.3 pkg/webhooks/pytorch/pytorchjob_webhook.go, pkg/controller.v1/pytorch/envvar.go,
+pkg/controller.v1/common/job.go
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ __all__ = ["render_pytorchjob"]
 
 def render_pytorchjob(task: ResolvedTask, context: RenderContext, name: str) -> dict[str, Any]:
     """Return the job object, before the author's patch."""
-    policy: dict[str, Any] = {"cleanPodPolicy": "Running", "backoffLimit": 0}
+    policy: dict[str, Any] = {"cleanPodPolicy": "Running"}
     if is_queued(task, context):
         policy = {"suspend": True, **policy}
     replicas: dict[str, Any] = {"Master": _replicas(task, context, "master", 1)}

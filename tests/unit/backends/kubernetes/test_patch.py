@@ -37,7 +37,7 @@ def test_patch_is_merged_as_the_rfc_says(target: Any, patch: Any, result: Any) -
 def test_patch_comes_last_and_wins() -> None:
     patch = {"spec": {"runPolicy": {"cleanPodPolicy": "All", "ttlSecondsAfterFinished": 60}}}
     policy = job(rendered(pytorch(kubernetes=KubernetesOptions(patch=patch))))["spec"]["runPolicy"]
-    assert policy == {"suspend": True, "cleanPodPolicy": "All", "backoffLimit": 0, "ttlSecondsAfterFinished": 60}
+    assert policy == {"suspend": True, "cleanPodPolicy": "All", "ttlSecondsAfterFinished": 60}
 
 
 def test_patch_touches_the_job_alone_so_that_hidden_values_stay_in_their_secret() -> None:

@@ -16,7 +16,7 @@ def test_master_is_one_and_workers_are_as_asked() -> None:
 
 def test_nobody_but_us_retries_and_leftover_workers_go() -> None:
     spec = job(rendered(pytorch(workers=1), queued=False))["spec"]
-    assert spec["runPolicy"] == {"cleanPodPolicy": "Running", "backoffLimit": 0}
+    assert spec["runPolicy"] == {"cleanPodPolicy": "Running"}
     assert {value["restartPolicy"] for value in spec["pytorchReplicaSpecs"].values()} == {"Never"}
 
 
