@@ -35,7 +35,10 @@ CONNECTION_FIELDS: dict[str, dict[str, Any]] = {
         enum=["auto", "pytorchjob", "trainjob"],
         default="auto",
     ),
-    "body_overrides": _field("Body overrides", "platform: JSON merged into every request body.", format="json"),
+    "body_overrides": _field(
+        "Body overrides", "platform: JSON, field of the form -> what it adds to a create body.", format="json"
+    ),
+    "api_overrides": _field("API overrides", "platform: JSON, call -> how it is spelt (`logs`).", format="json"),
     "proxy": _field("Proxy", "platform: URL of an HTTP proxy.", format="password"),
 }
 """The fields of the connection's form beside Airflow's own; they live in `extra` under these names."""

@@ -17,6 +17,7 @@ __all__ = ["BACKENDS", "make_backend"]
 
 BACKENDS = {
     "local": "siflow_provider.backends.local.backend:LocalBackend",
+    "platform": "siflow_provider.backends.platform.backend:PlatformBackend",
 }
 """Name -> `module:class`; the class takes the connection's settings."""
 

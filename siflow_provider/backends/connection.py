@@ -24,7 +24,7 @@ __all__ = ["CNCF_OPTIONS", "EXTRA_KEYS", "find_secrets", "parse_text", "read_con
 
 EXTRA_KEYS = (
     "backend", "catalog", "region", "cluster", "project_group", "default_queue", "state_dir", "elastic_jobs",
-    "training_api", "body_overrides", "proxy",
+    "training_api", "body_overrides", "api_overrides", "proxy",
 )  # fmt: skip
 """What `extra` may hold, beside the options of the cncf provider."""
 
@@ -37,6 +37,7 @@ CNCF_OPTIONS = (
 
 _PREFIXES = ("extra__siflow__", "extra__kubernetes__")
 _FLAGS = ("elastic_jobs", "in_cluster", "disable_verify_ssl", "disable_tcp_keepalive")
+_OBJECTS = ("body_overrides", "api_overrides")
 _ONE_LOGIN = ("in_cluster", "kube_config_path", "kube_config")
 _SECRET_KEYS = ("token", "password", "client-key-data", "id-token", "refresh-token", "access-token", "client-secret")
 _FIELDS = frozenset({"conn_id", "conn_type", "description", "host", "login", "password", "schema", "port", "extra"})
@@ -137,7 +138,7 @@ def _value(name: str, value: Any) -> Any:
         return _flag(name, value)
     if name == "kube_config":
         return Hidden(value if isinstance(value, str) else json.dumps(value))
-    if name == "body_overrides" and isinstance(value, str):
+    if name in _OBJECTS and isinstance(value, str):
         return _read_extra(value)
     return value
 

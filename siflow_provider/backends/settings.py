@@ -32,7 +32,7 @@ class Settings(BaseModel):
         state_dir: where `local` keeps its state; None = `SIFLOW_LOCAL_STATE_DIR`, else the user's data folder.
         elastic_jobs, training_api: Kubernetes, as design says.
         kubernetes: the cncf provider's own options by their bare names; `kube_config` is a `Hidden`.
-        body_overrides, proxy: the platform's.
+        body_overrides, api_overrides, proxy: the platform's.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
@@ -51,6 +51,7 @@ class Settings(BaseModel):
     training_api: Literal["auto", "pytorchjob", "trainjob"] = "auto"
     kubernetes: dict[str, Any] = Field(default_factory=dict)
     body_overrides: dict[str, Any] = Field(default_factory=dict, repr=False)
+    api_overrides: dict[str, Any] = Field(default_factory=dict, repr=False)
     proxy: str | None = Field(default=None, repr=False)
 
     @classmethod

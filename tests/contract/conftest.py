@@ -10,13 +10,17 @@ import pytest
 from siflow_provider.core.protocol import TrainingBackend
 from tests.contract.world import World
 from tests.contract.worlds.local import LocalWorld
+from tests.contract.worlds.platform import PlatformWorld
 
-_WORLDS = {"local": LocalWorld}
+_WORLDS = [
+    pytest.param(LocalWorld, id="local"),
+    pytest.param(PlatformWorld, id="platform", marks=pytest.mark.platform),
+]
 
 
-@pytest.fixture(params=sorted(_WORLDS))
+@pytest.fixture(params=_WORLDS)
 async def world(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[World]:
-    made = _WORLDS[request.param](tmp_path)
+    made: World = request.param(tmp_path)
     try:
         yield made
     finally:

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from siflow_provider.core.identity import MAX_PREFIX, Identity, default_prefix
+from siflow_provider.core.identity import Identity, default_prefix
+from siflow_provider.core.moves import Moves
 from siflow_provider.core.status import JobRef, Kind
 from siflow_provider.core.veil import Veil
+from siflow_provider.spec.kube_names import MAX_PREFIX
 
 if TYPE_CHECKING:
     from siflow_provider.backends.platform.wire import Brief
@@ -43,6 +45,7 @@ class Mark(BaseModel):
         timezone: in which people want to read its times.
         gpus: GPUs held while it runs.
         workers: replicas beside the main one.
+        moves: those before this attempt.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -61,6 +64,7 @@ class Mark(BaseModel):
     timezone: str = "UTC"
     gpus: float = 0.0
     workers: int = 0
+    moves: Moves = Moves()
 
     def text(self) -> str:
         """Return the mark as the variable holds it."""
@@ -92,6 +96,7 @@ def mark_of(task: ResolvedTask, context: RenderContext) -> Mark:
         timezone=form.timezone or "UTC",
         gpus=head.gpus + task.flavors[0].gpus * form.workers,
         workers=form.workers,
+        moves=context.moves,
     )
 
 

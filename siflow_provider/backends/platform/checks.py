@@ -1,0 +1,93 @@
+"""What `doctor` looks at: signature, clock, access, pools, and what the connection can't do; each with its mend."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from siflow_provider.backends.platform.overrides import check_overrides
+from siflow_provider.backends.platform.pace import Pace
+from siflow_provider.backends.platform.place import Place, open_place
+from siflow_provider.backends.platform.quota import read_rows
+from siflow_provider.errors import SiflowError
+
+if TYPE_CHECKING:
+    from siflow_provider.backends.settings import Settings
+
+__all__ = ["Check", "check_platform"]
+
+_SKEW_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at.
+
+    Attributes:
+        name: what.
+        ok: whether it is as it should be.
+        found: what was found.
+        mend: what to do when it is not ok.
+        needed: False for what only some tasks use.
+    """
+
+    name: str
+    ok: bool
+    found: str
+    mend: str = ""
+    needed: bool = True
+
+
+async def check_platform(settings: Settings, pace: Pace | None = None) -> list[Check]:
+    """Look at everything that a task on this connection needs. Never raises for what is wrong: it says so.
+
+    Example:
+        for check in await check_platform(settings): print(check.name, check.ok, check.found)
+    """
+    try:
+        check_overrides(settings.body_overrides, settings.api_overrides)
+        async with open_place(settings, pace or Pace(tries=2)) as place:
+            checks = [
+                await _try("signature and access to tasks", lambda: _tasks(place)),
+                await _try("pools", lambda: _pools(place, settings)),
+            ]
+            return [checks[0], _clock(place), checks[1], _logs(settings)]
+    except SiflowError as error:
+        return [Check("connection", False, error.message, error.hint or "correct the connection")]
+
+
+async def _try(name: str, look: Callable[[], Awaitable[str]]) -> Check:
+    try:
+        return Check(name, True, await look())
+    except SiflowError as error:
+        return Check(
+            name, False, error.message, error.hint or "ask the platform's support, with the ids in the message"
+        )
+
+
+async def _tasks(place: Place) -> str:
+    answer = await place.client.get("/task-service/v1/tasks", {"page": 1, "pageSize": 1})
+    return f"the access key is accepted; tasks it may see: {answer.total if answer.total is not None else 'not told'}"
+
+
+async def _pools(place: Place, settings: Settings) -> str:
+    rows = await read_rows(place.client, settings)
+    pools = sorted({row.resource_pool_name for row in rows})
+    if not pools:
+        raise SiflowError("no pool is open to this access key.", hint="Ask the platform's admin for a share of one.")
+    return f"{len(pools)}: {', '.join(pools[:5])}"
+
+
+def _clock(place: Place) -> Check:
+    skew = place.client.skew_seconds
+    if skew is None:
+        return Check("clock", True, "not told: the platform sent no date", needed=False)
+    mend = "set this machine's clock (NTP): signatures carry the time, and how far it may be off is not documented"
+    return Check("clock", abs(skew) < _SKEW_SECONDS, f"{skew:+.0f} s off the platform's", mend)
+
+
+def _logs(settings: Settings) -> Check:
+    known = "logs" in settings.api_overrides
+    found = "the log query is spelt in the connection" if known else "this connection can't read logs and results"
+    return Check("logs", known, found, "give api_overrides.logs in the connection's extra", needed=False)

@@ -1,0 +1,169 @@
+"""From what the platform says about a task to the snapshot: pods are asked for when they can have changed."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from siflow_provider.backends.platform.errors import NotFound
+from siflow_provider.backends.platform.mark import Mark, read_mark, read_veil
+from siflow_provider.backends.platform.matches import groups, keep_one
+from siflow_provider.backends.platform.state import failed_first, lost, phase_of, replicas_of, status_of
+from siflow_provider.core.diagnosis import Evidence, diagnose
+from siflow_provider.core.status import Phase, Status
+from siflow_provider.errors import BackendError, BackendUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from siflow_provider.backends.platform.logs import LogReader
+    from siflow_provider.backends.platform.place import Place
+    from siflow_provider.backends.platform.wire import Brief, Pod
+    from siflow_provider.core.status import Failure, JobRef
+
+__all__ = ["Observer"]
+
+_LAST_LINES = 20
+_MINUTE = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Pods:
+    pods: tuple[Pod, ...]
+    status: str
+    at: float
+
+
+class Observer:
+    """Makes snapshots of the runs of one connection.
+
+    Args:
+        place: the connection, opened.
+        logs: for the last lines of a failed replica.
+    """
+
+    def __init__(self, place: Place, logs: LogReader) -> None:
+        self._place, self._logs = place, logs
+        self._pods: dict[str, _Pods] = {}
+        self._spent, self._minute = 0.0, 0.0
+        self._first_asked: dict[str, float] = {}
+
+    async def look(self, ref: JobRef) -> Status:
+        """Ask the platform about a run now.
+
+        Raises:
+            BackendError: it gives no answer, or refuses.
+        """
+        ended = self._place.memory.ended.get(ref.uid)
+        if ended is not None:
+            return ended
+        try:
+            task = await self._place.tasks.get(ref.uid)
+        except NotFound:
+            return self._missing(ref)
+        return await self.snapshot(ref, await self._counting(ref, task), fresh=True)
+
+    async def snapshot(self, ref: JobRef, task: Brief, *, fresh: bool = False) -> Status:
+        """Return the snapshot of a task that was just read; with `fresh` its pods are read as well."""
+        memory = self._place.memory
+        if (ended := memory.ended.get(ref.uid)) is not None:
+            return ended
+        self._first_asked.pop(ref.uid, None)
+        phase = phase_of(task.status)
+        mark = read_mark(task) or Mark(run=ref.task_uuid, attempt=ref.attempt, name=ref.name, kind=ref.kind)
+        pods = () if phase is Phase.QUEUED else await self._pods_of(task, fresh=fresh or phase.terminal)
+        failure = await self._failure(ref, task, mark, pods) if phase is Phase.FAILED else None
+        status = status_of(
+            ref,
+            task,
+            mark,
+            pods=pods,
+            now=datetime.now(UTC),
+            stopped_by=memory.stops.get(task.uuid, ""),
+            failure=failure,
+        )
+        if status.phase.terminal:
+            self._forget(ref.uid)
+            return memory.ended.setdefault(ref.uid, status)
+        if status.phase is not Phase.UNKNOWN:
+            memory.known[ref.uid] = status
+        return status
+
+    def gone(self, ref: JobRef) -> Status:
+        """Return the last snapshot of a run that the platform no longer knows."""
+        memory = self._place.memory
+        ended = memory.ended.get(ref.uid)
+        if ended is not None:
+            return ended
+        self._forget(ref.uid)
+        memory.ended[ref.uid] = status = lost(ref, memory.known.pop(ref.uid, None))
+        return status
+
+    def _missing(self, ref: JobRef) -> Status:
+        """A task that was never seen here may be so new that the platform does not show it yet."""
+        if ref.uid not in self._place.memory.known:
+            first = self._first_asked.setdefault(ref.uid, time.monotonic())
+            if time.monotonic() - first < self._place.pace.visible:
+                return Status(ref, Phase.UNKNOWN, reason="the platform does not show the task yet")
+        return self.gone(ref)
+
+    async def _counting(self, ref: JobRef, task: Brief) -> Brief:
+        """Return the task itself, or, where it was stopped as the second of two, the one that was kept."""
+        if phase_of(task.status) is not Phase.STOPPED or task.uuid in self._place.memory.stops:
+            return task
+        same = groups(await self._place.tasks.named(ref.name)).get((ref.task_uuid, ref.attempt), [])
+        return (await keep_one(self._place.tasks, same))[1] if len(same) > 1 else task
+
+    def _forget(self, uid: str) -> None:
+        self._pods.pop(uid, None)
+        self._first_asked.pop(uid, None)
+        self._place.memory.known.pop(uid, None)
+
+    async def _pods_of(self, task: Brief, *, fresh: bool) -> tuple[Pod, ...]:
+        held, now, pace = self._pods.get(task.uuid), time.monotonic(), self._place.pace
+        same = not fresh and held is not None and held.status == task.status
+        if same and held is not None and (now - held.at < pace.pods or not self._affords(now)):
+            return held.pods
+        try:
+            pods = tuple(await self._place.tasks.pods(task.uuid))
+        except NotFound:
+            pods = ()
+        except BackendUnavailable:
+            if fresh or held is None:
+                raise
+            return held.pods
+        self._pods[task.uuid] = _Pods(pods, task.status, now)
+        return pods
+
+    def _affords(self, now: float) -> bool:
+        """Say whether one more request for pods of a running task fits into this minute's share."""
+        if now - self._minute >= _MINUTE:
+            self._minute, self._spent = now, 0.0
+        self._spent += 1
+        return self._spent <= self._place.pace.pods_per_minute
+
+    async def _failure(self, ref: JobRef, task: Brief, mark: Mark, pods: Sequence[Pod]) -> Failure:
+        replicas = replicas_of(pods, mark, Phase.FAILED)
+        name = failed_first(replicas)
+        if name is None:
+            return read_veil(task).over_failure(diagnose(Evidence(reason=task.status_msg)))
+        replica, pod = replicas[name]
+        why = pod.why or task.status_msg
+        evidence = Evidence(
+            replica=name,
+            rank=replica.rank,
+            exit_code=pod.exit_code,
+            out_of_memory="oomkilled" in why.lower().replace(" ", ""),
+            reason=why,
+            last_lines=await self._last_lines(ref, name, pod),
+        )
+        return read_veil(task).over_failure(diagnose(evidence))
+
+    async def _last_lines(self, ref: JobRef, replica: str, pod: Pod) -> tuple[str, ...]:
+        """Return the last lines of a replica; () when they can't be read: a failure is told without them as well."""
+        try:
+            return tuple(await self._logs.last_lines(ref, replica, pod.name, _LAST_LINES))
+        except BackendError:
+            return ()

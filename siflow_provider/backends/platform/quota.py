@@ -1,0 +1,107 @@
+"""The four answers to "can this task fit?", from the pool's row and the user's own share of it.
+
+source: the vendor's Python SDK 0.2.9, `types/instance.py`, `types/quota.py`. What can't be read is `unknown`: nodes of
+a pool, and with them the fragments of idle capacity, are in no call that is known. All numbers count units of the
+instance, the whole task's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from siflow_provider.backends.platform.errors import NotFound, Refused
+from siflow_provider.backends.platform.wire import InstanceRow, UserQuota
+from siflow_provider.core.quota import Answer, QuotaReport, Shortage, Verdict
+from siflow_provider.errors import AccessDenied, BackendUnavailable
+from siflow_provider.spec.task import RayJob
+
+if TYPE_CHECKING:
+    from siflow_provider.backends.platform.client import Client
+    from siflow_provider.backends.settings import Settings
+    from siflow_provider.spec.resolve import ResolvedTask
+
+__all__ = ["answer_quota", "read_rows"]
+
+_RESOURCES = "/resource-service/v1"
+_UNREADABLE = (AccessDenied, BackendUnavailable, NotFound, Refused)
+
+
+async def read_rows(client: Client, settings: Settings) -> list[InstanceRow]:
+    """Return what every pool has of every kind of instance.
+
+    Raises:
+        BackendError: it can't be read.
+    """
+    place = {"region": settings.region, "cluster": settings.cluster}
+    return [InstanceRow.model_validate(row) for row in (await client.get(f"{_RESOURCES}/instances", place)).rows]
+
+
+async def answer_quota(client: Client, task: ResolvedTask, settings: Settings) -> QuotaReport:
+    """Return the report for the task's first instance."""
+    flavor = task.flavors[0]
+    pool = flavor.resource_pool or ""
+    need = _units(task)
+    try:
+        rows = await read_rows(client, settings)
+    except _UNREADABLE as error:
+        return _unknown(pool, f"the pools can't be read: {error}")
+    row = next((one for one in rows if (one.resource_pool_name, one.instance_name) == (pool, flavor.instance)), None)
+    if row is None:
+        return _unknown(pool, f"the platform lists no {flavor.instance} in {pool or 'any pool'} for this access key")
+    share = await _share(client, row)
+    short_of_quota = _fit(need, row.quota, row, f"quota of {pool}")
+    return QuotaReport(
+        queue=pool,
+        remaining=_remaining(need, share, row),
+        available=_fit(need, row.avail, row, f"free in {pool} now"),
+        idle=Answer(
+            Verdict.UNKNOWN,
+            f"{row.avail} of {row.quota} units are free in all, {row.preempted} preempted; how they lie on nodes is in "
+            "no call that is known",
+        ),
+        ever=_ever(need, share, row, short_of_quota),
+    )
+
+
+def _units(task: ResolvedTask) -> int:
+    form = task.task
+    workers = form.compute.units_per_replica * form.workers
+    head = form.ray.head.units if isinstance(form, RayJob) and form.ray.head is not None else None
+    return workers + (head or form.compute.units_per_replica)
+
+
+def _unknown(pool: str, why: str) -> QuotaReport:
+    answer = Answer(Verdict.UNKNOWN, why)
+    return QuotaReport(queue=pool, remaining=answer, available=answer, idle=answer, ever=answer)
+
+
+async def _share(client: Client, row: InstanceRow) -> UserQuota | str:
+    """Return the user's own share of the row, or why there is none to be had."""
+    try:
+        user = (await client.get(f"{_RESOURCES}/user-instances")).data
+        name = user.get("user") if isinstance(user, dict) else None
+        rows = (await client.get(f"{_RESOURCES}/user-quota", {"instanceQuotaId": row.id})).rows
+    except _UNREADABLE as error:
+        return f"the user's quota can't be read: {error}"
+    shares = [UserQuota.model_validate(one) for one in rows]
+    own = [one for one in shares if one.user_name == name and one.instance_quota_id == row.id]
+    return own[0] if own else "the platform lists no quota of this user's own for it"
+
+
+def _fit(need: int, have: int, row: InstanceRow, where: str) -> Answer:
+    if need <= have:
+        return Answer(Verdict.YES, f"{need} units of {row.instance_name} fit: {where}: {have}")
+    short = Shortage(row.instance_name, need, max(0, have), "units", where)
+    return Answer(Verdict.NO, f"the whole task does not fit: {where}", (short,))
+
+
+def _remaining(need: int, share: UserQuota | str, row: InstanceRow) -> Answer:
+    if isinstance(share, str):
+        return Answer(Verdict.UNKNOWN, share)
+    return _fit(need, share.total - share.used, row, f"left of your {share.total} units in {row.resource_pool_name}")
+
+
+def _ever(need: int, share: UserQuota | str, row: InstanceRow, pool: Answer) -> Answer:
+    if pool.verdict is Verdict.NO or isinstance(share, str):
+        return pool
+    return _fit(need, min(share.total, row.quota), row, f"your share of {row.resource_pool_name}")

@@ -1,0 +1,135 @@
+"""Submitting once: find, create, find again.
+
+The platform takes no client token. Before a creation the run is looked for; after one whose answer was lost it is
+looked for until a listing must show it, and only then may somebody try again; after every creation it is looked whether
+another process was as quick.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import TYPE_CHECKING, Any
+
+from siflow_provider.backends.platform.errors import AnswerLost
+from siflow_provider.backends.platform.mark import MARK_ENV, VEIL_ENV, Mark
+from siflow_provider.backends.platform.matches import Run, groups, keep_one
+from siflow_provider.core.veil import Veil
+from siflow_provider.errors import BackendError, BackendUnavailable, NameTaken
+
+if TYPE_CHECKING:
+    from siflow_provider.backends.platform.place import Place
+    from siflow_provider.backends.platform.wire import Brief
+    from siflow_provider.core.identity import Identity
+    from siflow_provider.core.protocol import Manifest
+    from siflow_provider.core.status import JobRef
+
+__all__ = ["find_run", "submit"]
+
+log = logging.getLogger(__name__)
+
+_LONGEST_PAUSE = 10.0
+
+
+async def find_run(place: Place, run: str, hint: str) -> dict[Run, list[tuple[Mark, Brief]]]:
+    """Return every attempt of a run.
+
+    Args:
+        place: the connection, opened.
+        run: the run's own id.
+        hint: text that is in the name of each of its tasks.
+    """
+    found = groups(await place.tasks.named(hint))
+    return {key: group for key, group in found.items() if key[0] == run}
+
+
+async def submit(place: Place, manifest: Manifest) -> JobRef:
+    """Create the run, or return the one that exists for the same identity.
+
+    Raises:
+        NameTaken: a run of that name is somebody else's.
+        BackendUnavailable: it is not known whether it was created; the next call looks for it first.
+    """
+    identity = manifest.context.identity
+    async with place.lock((identity.task_uuid, identity.attempt)):
+        existing = await _existing(place, identity)
+        if existing is not None:
+            return existing
+        await _refuse_foreign(place, manifest.name, identity)
+        body, secrets = _body(manifest)
+        try:
+            uuid = await place.tasks.create(body, secrets=secrets)
+        except AnswerLost as error:
+            return await _look_again(place, identity, error)
+        return await _settle(place, identity, uuid, manifest)
+
+
+async def _existing(place: Place, identity: Identity) -> JobRef | None:
+    found = await find_run(place, identity.task_uuid, identity.suffix)
+    group = found.get((identity.task_uuid, identity.attempt))
+    if not group:
+        return None
+    mark, task = await keep_one(place.tasks, group)
+    return mark.ref(task.uuid)
+
+
+async def _refuse_foreign(place: Place, name: str, identity: Identity) -> None:
+    if identity.suffix in name:
+        return  # a name that is made from this identity: what else bears it was found above
+    for run, _ in [key for key, group in groups(await place.tasks.named(name)).items() if group[0][0].name == name]:
+        if run != identity.task_uuid:
+            raise NameTaken(
+                f"a run called {name!r} exists on the platform and is somebody else's.",
+                hint="Give the task another name_prefix, or delete that run.",
+            )
+
+
+def _body(manifest: Manifest) -> tuple[dict[str, Any], list[str]]:
+    """Return the body with the hidden values in their places, and these values."""
+    body = {**manifest.documents[0], "namePrefix": manifest.name}
+    hidden = {name: value.reveal() for name, value in manifest.hidden.items()}
+    env = [_revealed(one, hidden) for one in body["taskEnv"]]
+    if hidden:
+        veil = Veil.of(hidden.values()).model_dump_json()
+        env.append({"envKey": VEIL_ENV, "envValue": veil, "hide": False})
+    return {**body, "taskEnv": env}, list(hidden.values())
+
+
+def _revealed(entry: dict[str, Any], hidden: dict[str, str]) -> dict[str, Any]:
+    name = entry["envKey"]
+    return {**entry, "envValue": hidden[name]} if entry["hide"] and name in hidden else entry
+
+
+async def _look_again(place: Place, identity: Identity, error: AnswerLost) -> JobRef:
+    """Look for a run whose creation was not answered, until every listing must show it."""
+    log.warning("the answer to a creation was lost (%s); looking for the task", error)
+    deadline, pause = time.monotonic() + place.pace.visible, place.pace.first_pause
+    while True:
+        try:
+            found = await _existing(place, identity)
+        except BackendUnavailable as trouble:
+            log.info("can't look for it now: %s", trouble)
+            found = None
+        if found is not None:
+            return found
+        if time.monotonic() >= deadline:
+            raise BackendUnavailable(
+                f"{error} No task of this run has appeared within {place.pace.visible:g} s, so it was not created.",
+                hint="Another try is safe: it looks for the task first.",
+            ) from error
+        await asyncio.sleep(pause)
+        pause = min(pause * 2, _LONGEST_PAUSE)
+
+
+async def _settle(place: Place, identity: Identity, uuid: str, manifest: Manifest) -> JobRef:
+    """Return the run that counts, now that there is one: another process may have been as quick."""
+    mark = Mark.model_validate_json(
+        next(e["envValue"] for e in manifest.documents[0]["taskEnv"] if e["envKey"] == MARK_ENV)
+    )
+    own = mark.model_copy(update={"name": manifest.name}).ref(uuid)
+    try:
+        return await _existing(place, identity) or own
+    except BackendError as error:
+        log.info("can't look for a second task of %s now: %s", own.name, error)
+        return own

@@ -1,0 +1,102 @@
+"""The task service, call by call.
+
+source: the vendor's Python SDK 0.2.9, `resources/tasks.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from siflow_provider.backends.platform.wire import Brief, Pod, read_tasks
+
+if TYPE_CHECKING:
+    from siflow_provider.backends.platform.client import Client
+
+__all__ = ["Tasks"]
+
+_TASKS = "/task-service/v1/tasks"
+_LONGEST_HEADER = 4096
+_PROBE_CUT = 2
+"""Characters left out at both ends of a name, to see whether the filter looks inside of names."""
+_SHORTEST_PROBE = 6
+
+
+class Tasks:
+    """Reads and changes platform tasks.
+
+    Args:
+        client: of the connection.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._finds_inside: bool | None = None
+
+    async def get(self, uuid: str) -> Brief:
+        """Return a task.
+
+        Raises:
+            NotFound: the platform knows none of that uuid.
+        """
+        answer = await self._client.get(f"{_TASKS}/{uuid}")
+        return Brief.model_validate(answer.data or {})
+
+    async def pods(self, uuid: str) -> list[Pod]:
+        """Return the task's pods, those marked as deleted left out."""
+        rows = (await self._client.get(f"{_TASKS}/{uuid}/pods")).rows
+        return [Pod.model_validate(row) for row in rows if not row.get("deleted")]
+
+    async def stop(self, uuid: str) -> None:
+        """Ask for the end of a task; the documented GET of the same meaning is not used: something may prefetch it."""
+        await self._client.act("POST", f"{_TASKS}/stop", {"uuids": [uuid]})
+
+    async def delete(self, uuid: str) -> None:
+        """Remove a task."""
+        await self._client.act("DELETE", f"{_TASKS}/{uuid}")
+
+    async def create(self, body: Mapping[str, Any], *, secrets: Iterable[str]) -> str:
+        """Create a task, by one request, and return its uuid.
+
+        Raises:
+            AnswerLost: it may have been created.
+        """
+        labels = body.get("labels")
+        text = json.dumps(labels, ensure_ascii=False) if labels else ""
+        fits = bool(text) and text.isascii() and len(text) <= _LONGEST_HEADER  # else in the body alone
+        headers = {"X-Labels": text} if fits else {}
+        answer = await self._client.create(_TASKS, body, headers=headers, secrets=secrets)
+        return str(answer.data)
+
+    def pages(self) -> AsyncIterator[list[dict[str, Any]]]:
+        """Yield all tasks that the access key may see, in the platform's own order, page by page."""
+        return self._pages()
+
+    async def _pages(self) -> AsyncIterator[list[dict[str, Any]]]:
+        async for page in self._client.pages(_TASKS):
+            yield page.rows
+
+    async def everything(self) -> list[Brief]:
+        """Return all tasks that the access key may see."""
+        return read_tasks(await self._client.rows(_TASKS))
+
+    async def named(self, text: str) -> list[Brief]:
+        """Return the tasks that have `text` in their name: by the platform's filter where it looks inside of names."""
+        if await self._filter_finds_inside():
+            found = read_tasks(await self._client.rows(_TASKS, {"name": text}))
+        else:
+            found = await self.everything()
+        return [task for task in found if text in task.name]
+
+    async def _filter_finds_inside(self) -> bool:
+        """Say whether `name=` matches a part of a name: not documented, so a task that exists is looked for by one."""
+        if self._finds_inside is None:
+            sample = await self._client.get(_TASKS, {"page": 1, "pageSize": 1})
+            row = sample.rows[0] if sample.rows else {}
+            inside = str(row.get("name") or "")[_PROBE_CUT:-_PROBE_CUT]
+            if len(inside) < _SHORTEST_PROBE:
+                return False  # nothing to try it on: look at everything, which is little or nothing
+            found = await self._client.rows(_TASKS, {"name": inside})
+            self._finds_inside = any(one.get("uuid") == row.get("uuid") for one in found)
+        return self._finds_inside

@@ -1,0 +1,37 @@
+"""`python -m tests.platform --port N`: the fake platform alone, on the loopback interface, base path /sfapi.
+
+The key pair is that of SIFLOW_ACCESS_KEY_ID and SIFLOW_ACCESS_KEY_SECRET, else `ak-demo` and `sk-demo`. Tasks are
+simulated unless --commands is given: then each pod runs its command as a bash process on this machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+from pathlib import Path
+
+from tests.platform.models import Control
+from tests.platform.platform import KEY_ID, KEY_SECRET, USER, Platform
+from tests.platform.server import make_server
+from tests.platform.signing import Keys
+
+
+def main() -> None:
+    """Serve until interrupted."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--commands", action="store_true", help="run commands as real processes")
+    parser.add_argument("--run-seconds", type=float, default=10.0, help="length of a simulated task")
+    parser.add_argument("--start-seconds", type=float, default=1.0, help="how long a task is PartialPending")
+    options = parser.parse_args()
+    key = os.environ.get("SIFLOW_ACCESS_KEY_ID", KEY_ID)
+    secret = os.environ.get("SIFLOW_ACCESS_KEY_SECRET", KEY_SECRET)
+    with tempfile.TemporaryDirectory(prefix="fake-platform-") as folder:
+        platform = Platform(Path(folder), keys=Keys({key: (secret, USER)}), commands=options.commands)
+        platform.change(Control(run_seconds=options.run_seconds, start_seconds=options.start_seconds))
+        make_server(platform, options.port).run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+"""The fake platform as an application: `/sfapi` as documented, `/control` for whoever tests with it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+
+from tests.platform import routes_resources, routes_tasks
+from tests.platform.envelope import Refusal, refused
+from tests.platform.models import Control, Fault
+from tests.platform.platform import Platform
+
+Next = Callable[[Request], Awaitable[Response]]
+
+
+def create_app(platform: Platform) -> FastAPI:
+    """Return the application of one platform."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        await platform.engine.close()
+
+    root = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
+    root.mount("/sfapi", _documented(platform))
+    root.state.platform = platform
+    _add_control(root, platform)
+    return root
+
+
+def _documented(platform: Platform) -> FastAPI:
+    app = FastAPI(title="fake platform", docs_url=None, redoc_url=None)
+    app.state.platform = platform
+    app.include_router(routes_tasks.router)
+    app.include_router(routes_resources.router)
+
+    @app.exception_handler(Refusal)
+    async def _refusal(_: Request, error: Refusal) -> Response:
+        return refused(platform, error.code, error.message)
+
+    @app.exception_handler(RequestValidationError)
+    async def _wrong(_: Request, error: RequestValidationError) -> Response:
+        texts = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()]
+        return refused(platform, 400, "; ".join(texts))
+
+    @app.middleware("http")
+    async def _gate(request: Request, call_next: Next) -> Response:
+        path = request.url.path.removeprefix("/sfapi")
+        if path == "/openapi.json":
+            return await call_next(request)
+        platform.requests.append((request.method, path))
+        fault = _fault(platform, request.method, path)
+        if fault is not None and not fault.after:
+            return await _failing(platform, fault)
+        answer = await _signed(platform, request, call_next)
+        return answer if fault is None else await _failing(platform, fault)
+
+    return app
+
+
+async def _signed(platform: Platform, request: Request, call_next: Next) -> Response:
+    user, why = platform.keys.user_of(request.headers)
+    if why:
+        return refused(platform, 401, why)
+    if not request.headers.get("X-Region") or not request.headers.get("X-Cluster"):
+        return refused(platform, 400, "X-Region and X-Cluster are needed")
+    request.state.user = user
+    return await call_next(request)
+
+
+def _fault(platform: Platform, method: str, path: str) -> Fault | None:
+    for fault in platform.faults:
+        if fault.times > 0 and fault.method in ("", method) and re.search(fault.path, path):
+            fault.times -= 1
+            return fault
+    return None
+
+
+async def _failing(platform: Platform, fault: Fault) -> Response:
+    await asyncio.sleep(fault.hang_seconds)
+    if fault.body is not None:
+        return Response(fault.body, status_code=fault.status or 200, headers=fault.headers)
+    code = fault.status or (200 if fault.envelope_false else 503)
+    answer = refused(platform, code, fault.envelope_false or f"fault {code}")
+    answer.headers.update(fault.headers)
+    return answer
+
+
+def _add_control(root: FastAPI, platform: Platform) -> None:
+    @root.post("/control")
+    async def change(control: Control) -> dict[str, Any]:
+        platform.change(control)
+        return {"faults": len(platform.faults)}
+
+    @root.get("/control/requests")
+    async def requests() -> list[tuple[str, str]]:
+        return platform.requests
+
+    @root.delete("/control/requests")
+    async def forget() -> None:
+        platform.requests.clear()
+
+    @root.delete("/control/tasks/{uuid}")
+    async def vanish(uuid: str) -> None:
+        """Take a task away as an admin does: it ends, and nothing of it is listed any more."""
+        task = platform.engine.tasks.get(uuid)
+        if task is not None:
+            platform.engine.stop(task)
+            platform.engine.tasks.pop(uuid)
+
+    @root.post("/control/lists/{name}")
+    async def fill(name: str, found: list[dict[str, Any]]) -> None:
+        platform.lists[name] = found

@@ -1,0 +1,73 @@
+"""The fake platform as one object: its engine, its keys, and what a test has changed about it."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.platform.engine import Engine, Pool
+from tests.platform.models import Control, Fault
+from tests.platform.signing import Keys
+
+KEY_ID, KEY_SECRET, USER = "ak-demo", "sk-demo", "demo"
+OTHER_ID, OTHER_SECRET, OTHER_USER = "ak-other", "sk-other", "other"
+REGION, CLUSTER = "cn-east", "alpha"
+POOL = "cn-east-alpha-demo-ondemand-shared"
+RESERVED = "cn-east-alpha-demo-reserved-shared"
+
+
+def demo_pools() -> list[Pool]:
+    """Return the pools that a platform starts with: invented names in the documented shape."""
+    return [
+        Pool(11, POOL, "cpu.demo-1", 100, {USER: 100}),
+        Pool(12, POOL, "gpu.demo-1", 16, {USER: 16}),
+        Pool(13, RESERVED, "gpu.demo-1", 8, {USER: 4}),
+    ]
+
+
+@dataclass
+class Platform:
+    """All that the routes look at.
+
+    Attributes:
+        requests: (method, path) of every signed request, in order.
+    """
+
+    folder: Path
+    keys: Keys = field(default_factory=lambda: Keys({KEY_ID: (KEY_SECRET, USER), OTHER_ID: (OTHER_SECRET, OTHER_USER)}))
+    commands: bool = True
+    visibility_seconds: float = 0.0
+    name_filter: str = "contains"
+    missing: str = "404"
+    max_page: int = 1000
+    faults: list[Fault] = field(default_factory=list)
+    requests: list[tuple[str, str]] = field(default_factory=list)
+    node_rules: dict[int, dict[str, Any]] = field(default_factory=dict)
+    lists: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.engine = Engine(self.folder, demo_pools(), commands=self.commands)
+        self._numbers = itertools.count(1)
+
+    def ids(self) -> dict[str, str]:
+        """Return fresh ids for support."""
+        number = next(self._numbers)
+        return {"requestID": f"r-{number}", "traceID": f"t-{number}"}
+
+    def number(self) -> int:
+        """Return a number that nothing else has."""
+        return next(self._numbers)
+
+    def change(self, control: Control) -> None:
+        """Apply what is given."""
+        given = control.model_dump(exclude_none=True, exclude={"faults", "quotas"})
+        for name, value in given.items():
+            setattr(self.engine if hasattr(self.engine, name) else self, name, value)
+        if control.faults is not None:
+            self.faults[:] = control.faults
+        for pool in self.engine.pools:
+            pool.quota = (control.quotas or {}).get(pool.key, pool.quota)
+        if control.quotas:
+            self.engine.schedule()

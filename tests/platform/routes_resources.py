@@ -1,0 +1,225 @@
+"""`/resource-service/v1` and the lists of data, models and images."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+
+from tests.platform import models
+from tests.platform.engine import Pool
+from tests.platform.envelope import Refusal, of, one, page_of, rows
+from tests.platform.platform import Platform
+
+router = APIRouter()
+RESOURCES = "/resource-service/v1"
+WHEN = "2026-01-01T00:00:00Z"
+
+
+@router.get(f"{RESOURCES}/instances")
+async def instances(
+    request: Request, region: str = "", cluster: str = "", qos: Annotated[str, Query(alias="resourcePoolQosType")] = ""
+) -> models.One[list[models.InstanceQuota]]:
+    """Return what each pool has of each instance."""
+    place = (request.headers.get("X-Region"), request.headers.get("X-Cluster"))
+    if (region or place[0], cluster or place[1]) != place:
+        return models.One[list[models.InstanceQuota]].model_validate(one(of(request), []))
+    found = [_row(of(request), pool, place) for pool in of(request).engine.pools]
+    found = [row for row in found if not qos or row["resourcePoolQosType"] == qos]
+    return models.One[list[models.InstanceQuota]].model_validate(one(of(request), found))
+
+
+def _row(platform: Platform, pool: Pool, place: tuple[Any, Any]) -> dict[str, Any]:
+    used = platform.engine.used(pool)
+    return {
+        "id": pool.id,
+        "region": place[0],
+        "cluster": place[1],
+        "resourcePoolQosType": "reserved" if "reserved" in pool.name else "ondemand",
+        "resourcePoolType": "shared",
+        "resourcePoolName": pool.name,
+        "resourcePoolIsolation": "none",
+        "instanceName": pool.instance,
+        "quota": pool.quota,
+        "avail": pool.quota - used,
+        "used": used,
+        "preempted": 0,
+        "authorizedUsers": sorted(pool.shares),
+        "creator": "admin",
+        "createdAt": WHEN,
+        "expireAt": "",
+    }
+
+
+@router.get(f"{RESOURCES}/user-quota")
+async def user_quota(
+    request: Request,
+    number: Annotated[int | None, Query(alias="id")] = None,
+    user: Annotated[str, Query(alias="userName")] = "",
+    quota: Annotated[int | None, Query(alias="instanceQuotaId")] = None,
+) -> models.One[list[models.UserQuota]]:
+    """Return users' own shares; one of the three must be given."""
+    if number is None and not user and quota is None:
+        raise Refusal(400, "id, userName or instanceQuotaId is needed")
+    engine = of(request).engine
+    found = [
+        {
+            "id": pool.id * 100,
+            "userName": name,
+            "instanceQuotaId": pool.id,
+            "total": total,
+            "used": engine.used(pool, name),
+            "creator": "admin",
+        }
+        for pool in engine.pools
+        for name, total in pool.shares.items()
+        if user in ("", name) and quota in (None, pool.id) and number in (None, pool.id * 100)
+    ]
+    return models.One[list[models.UserQuota]].model_validate(one(of(request), found))
+
+
+@router.get(f"{RESOURCES}/user-instances")
+async def user_instances(request: Request) -> dict[str, Any]:
+    """Return what the caller uses, by pool."""
+    engine, user = of(request).engine, request.state.user
+    uses: dict[str, dict[str, dict[str, int]]] = {"reserved": {}, "ondemand": {}}
+    for pool in engine.pools:
+        kind = "reserved" if "reserved" in pool.name else "ondemand"
+        uses[kind].setdefault(pool.name, {})[pool.instance] = engine.used(pool, user)
+    return one(of(request), {"user": user, **uses})
+
+
+@router.get(f"{RESOURCES}/user-instances-pool")
+async def user_instances_pool(request: Request) -> dict[str, Any]:
+    """Return who uses what, by pool."""
+    engine = of(request).engine
+    found = [
+        {
+            "resourcePoolName": pool.name,
+            "resourcePoolQosType": "reserved" if "reserved" in pool.name else "ondemand",
+            "resourcePoolType": "shared",
+            "instanceName": pool.instance,
+            "userInstanceUsage": [
+                {"user": name, "usages": {pool.instance: engine.used(pool, name)}} for name in pool.shares
+            ],
+        }
+        for pool in engine.pools
+    ]
+    return one(of(request), found)
+
+
+@router.get(f"{RESOURCES}/resources/summary")
+async def summary(request: Request) -> dict[str, Any]:
+    """Return totals, without an envelope."""
+    gpus = [pool for pool in of(request).engine.pools if pool.instance.startswith("gpu")]
+    used = sum(of(request).engine.used(pool) for pool in gpus)
+    total = sum(pool.quota for pool in gpus)
+    return {"totalGpu": total, "usedGpu": used, "totalVolume": 100, "usedVolume": 1, "volumeUnit": "TiB"}
+
+
+@router.get(f"{RESOURCES}/volumes")
+async def volumes(
+    request: Request,
+    page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
+    size: Annotated[int, Query(alias="pageSize", ge=1, le=100_000)] = 10,
+    name: str = "",
+) -> dict[str, Any]:
+    """Return volumes in `data`, with the counts beside it."""
+    found = [row for row in of(request).lists.get("volumes", []) if name in row["name"]]
+    counts = {"total": len(found), "page": page, "pageSize": size}
+    return {**one(of(request), page_of(found, page, size)), **counts}
+
+
+@router.get(f"{RESOURCES}/user-volumes")
+async def user_volumes(request: Request) -> dict[str, Any]:
+    """Return the caller's volumes."""
+    return one(of(request), of(request).lists.get("volumes", []))
+
+
+@router.get(f"{RESOURCES}/volume/{{number}}")
+async def volume(request: Request, number: int) -> dict[str, Any]:
+    """Return one volume."""
+    found = next((row for row in of(request).lists.get("volumes", []) if row["id"] == number), None)
+    if found is None:
+        raise Refusal(404, "volume not found")
+    return one(of(request), found)
+
+
+@router.get("/data-service/v1/datasets")
+async def datasets(request: Request, name: str = "", variant: str = "") -> dict[str, Any]:
+    """Return datasets in `data`, without counts."""
+    return one(of(request), [row for row in of(request).lists.get("datasets", []) if name in row["name"]])
+
+
+@router.get("/model-service/v1/preset-models")
+async def preset_models(request: Request) -> dict[str, Any]:
+    """Return preset models."""
+    return rows(of(request), [row for row in of(request).lists.get("models", []) if row.get("isPreset")])
+
+
+@router.get("/model-service/v1/models")
+async def own_models(request: Request) -> dict[str, Any]:
+    """Return the tenant's models."""
+    return rows(of(request), [row for row in of(request).lists.get("models", []) if not row.get("isPreset")])
+
+
+@router.get("/aiapi/v1/image-sync-server/images-management")
+async def images(
+    request: Request,
+    keyword: Annotated[str, Query(alias="filter.keyword")] = "",
+    kind: Annotated[str, Query(alias="filter.image_build_type")] = "",
+) -> dict[str, Any]:
+    """Return images; the keyword is fuzzy."""
+    found = [
+        row
+        for row in of(request).lists.get("images", [])
+        if keyword.lower() in row["name"].lower() and kind in ("", row["image_build_type"])
+    ]
+    return rows(of(request), found)
+
+
+@router.post(f"{RESOURCES}/node-blacklists")
+async def add_rules(request: Request, body: models.NodeRules) -> dict[str, Any]:
+    """Add one rule per node."""
+    platform = of(request)
+    for node in body.node_names:
+        number = platform.number()
+        platform.node_rules[number] = {
+            "id": number,
+            "tenant": "demo-tenant",
+            "user": request.state.user,
+            "nodeName": node,
+            "enabled": True,
+            **body.model_dump(mode="json", by_alias=True, exclude={"node_names"}),
+        }
+    return one(platform, None)
+
+
+@router.get(f"{RESOURCES}/node-blacklists")
+async def list_rules(
+    request: Request,
+    page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
+    size: Annotated[int, Query(alias="pageSize", ge=1, le=100_000)] = 20,
+    scope: str = "",
+) -> dict[str, Any]:
+    """Return the rules."""
+    found = [rule for rule in of(request).node_rules.values() if scope in ("", rule["scope"])]
+    return {**rows(of(request), page_of(found, page, size), len(found)), "page": page, "pageSize": size}
+
+
+@router.put(f"{RESOURCES}/node-blacklists")
+async def change_rule(request: Request, body: models.NodeRule) -> dict[str, Any]:
+    """Change a rule."""
+    rule = of(request).node_rules.get(body.id)
+    if rule is None:
+        raise Refusal(404, "rule not found")
+    rule.update(body.model_dump(mode="json", by_alias=True, exclude_none=True))
+    return one(of(request), None)
+
+
+@router.delete(f"{RESOURCES}/node-blacklists/{{number}}")
+async def remove_rule(request: Request, number: int) -> dict[str, Any]:
+    """Remove a rule."""
+    if of(request).node_rules.pop(number, None) is None:
+        raise Refusal(404, "rule not found")
+    return one(of(request), None)

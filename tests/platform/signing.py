@@ -1,0 +1,42 @@
+"""Checks the four headers, written from the documented recipe and sharing no code with the client.
+
+Beyond the documentation, and on the strict side: five minutes of clock skew, and no signature twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+SKEW_SECONDS = 300
+
+
+@dataclass
+class Keys:
+    """Access keys: id -> (secret, user)."""
+
+    known: dict[str, tuple[str, str]]
+    _used: set[tuple[str, str]] = field(default_factory=set)
+
+    def user_of(self, headers: Mapping[str, str]) -> tuple[str, str]:
+        """Return (user, "") of a signed request, or ("", why not)."""
+        key, stamp, digits, signature = (
+            headers.get(name, "") for name in ("AppID", "Timestamp", "Randstr", "Signature")
+        )
+        if key not in self.known:
+            return "", "unknown AppID"
+        secret, user = self.known[key]
+        if not stamp.isdecimal() or abs(time.time() - int(stamp)) > SKEW_SECONDS:
+            return "", "timestamp out of range"
+        if len(digits) != 10 or not digits.isdecimal():
+            return "", "Randstr must be ten digits"
+        expected = hashlib.sha256((secret + digits + stamp).encode("utf-8")).hexdigest()
+        if not hmac.compare_digest(expected, signature):
+            return "", "signature does not match"
+        if (stamp, digits) in self._used:
+            return "", "signature was used before"
+        self._used.add((stamp, digits))
+        return user, ""
