@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from siflow_provider.backends.platform.mark import Mark, read_veil
 from siflow_provider.core.status import (
@@ -133,10 +133,6 @@ def status_of(
         events: what is worth telling.
     """
     phase = phase_of(task.status)
-    admitted = _admitted_at(task, phase)
-    running = admitted if task.start_time is not None and phase not in {Phase.QUEUED, Phase.STARTING} else None
-    until = admitted or task.end_time or now
-    submitted = task.create_time
     return Status(
         ref=ref,
         phase=phase,
@@ -144,11 +140,7 @@ def status_of(
         replicas=tuple(replica for replica, _ in replicas_of(pods, mark, phase).values()),
         queue=_queue(task) if phase is Phase.QUEUED else None,
         events=events,
-        submitted_at=submitted,
-        admitted_at=admitted,
-        running_at=running,
-        ended_at=(task.end_time or task.update_time) if phase.terminal else None,
-        queued_seconds=max(0.0, (until - submitted).total_seconds()) if submitted is not None else 0.0,
+        **_times(task, phase, now),
         gpus=mark.gpus,
         stopped_by=(stopped_by or task.status_msg or "somebody on the platform") if phase is Phase.STOPPED else "",
         failure=(failure or _plain_failure(task)) if phase is Phase.FAILED else None,
@@ -159,6 +151,18 @@ def status_of(
         veil=read_veil(task),
         moves=mark.moves,
     )
+
+
+def _times(task: Brief, phase: Phase, now: datetime) -> dict[str, Any]:
+    admitted, submitted = _admitted_at(task, phase), task.create_time
+    until = admitted or task.end_time or now
+    return {
+        "submitted_at": submitted,
+        "admitted_at": admitted,
+        "running_at": admitted if task.start_time and phase not in {Phase.QUEUED, Phase.STARTING} else None,
+        "ended_at": (task.end_time or task.update_time) if phase.terminal else None,
+        "queued_seconds": max(0.0, (until - submitted).total_seconds()) if submitted is not None else 0.0,
+    }
 
 
 def _admitted_at(task: Brief, phase: Phase) -> datetime | None:

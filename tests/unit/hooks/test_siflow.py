@@ -161,7 +161,7 @@ async def test_a_connection_can_be_tested_where_an_event_loop_is_at_work(reachab
     ("extra", "words"),
     [
         ({"backend": "locl"}, "`backend`"),
-        ({"backend": "platform"}, "can't submit to the backend 'platform'"),
+        ({"backend": "platform"}, "lacks: host"),
         ({"catalog": "instances: 3\n"}, "instances"),
         ({"state_dir": "/proc/nowhere"}, "/proc/nowhere"),
     ],
