@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from siflow_provider.backends.kubernetes.cluster.pace import Pace
 from siflow_provider.backends.settings import Settings
 from siflow_provider.spec.hidden import Hidden
+from tests.unit.backends.kubernetes.cluster.certificates import Authority
 from tests.unit.backends.kubernetes.cluster.fake_server import FakeServer, serving
 
 
@@ -51,11 +53,20 @@ def kubeconfig(url: str, **user: Any) -> dict[str, Any]:
 
 def connection(url: str, **user: Any) -> Settings:
     """Settings that lead to a server."""
-    import json
-
     return Settings(backend="kubernetes", kubernetes={"kube_config": Hidden(json.dumps(kubeconfig(url, **user)))})
 
 
 @pytest.fixture
 def settings(server: FakeServer) -> Settings:
     return connection(server.url)
+
+
+@pytest.fixture(scope="session")
+def signer() -> Authority:
+    return Authority()
+
+
+@pytest.fixture
+def authority(signer: Authority) -> str:
+    """The certificate of an authority, in PEM."""
+    return signer.pem

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import ssl
 from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
@@ -242,16 +243,16 @@ async def black_hole(request: web.Request) -> web.StreamResponse:
 
 
 @contextlib.asynccontextmanager
-async def serving() -> AsyncIterator[FakeServer]:
+async def serving(tls: ssl.SSLContext | None = None) -> AsyncIterator[FakeServer]:
     """Run a server on a free port of this machine."""
     server = FakeServer()
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", server.handle)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
+    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
     await site.start()
-    server.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    server.url = f"{'https' if tls else 'http'}://127.0.0.1:{runner.addresses[0][1]}"
     try:
         yield server
     finally:
