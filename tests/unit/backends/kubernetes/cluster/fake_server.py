@@ -70,6 +70,11 @@ class FakeServer:
         async with asyncio.timeout(10), self._news:
             await self._news.wait_for(lambda: len(self._watchers) >= count)
 
+    async def watched_no_more(self) -> None:
+        """Wait until no watch is open."""
+        async with asyncio.timeout(10), self._news:
+            await self._news.wait_for(lambda: not self._watchers)
+
     def put(self, path: str, item: dict[str, Any], *, quietly: bool = False) -> dict[str, Any]:
         """Create or change an object of the collection `path`; quietly: no watch is told."""
         name = item["metadata"]["name"]
@@ -145,9 +150,15 @@ class FakeServer:
             if watcher.path == path and watcher.name in (None, item["metadata"]["name"]):
                 watcher.queue.put_nowait({"type": kind, "object": item})
 
+    def _missed(self, watcher: _Watcher, since: int) -> list[dict[str, Any]]:
+        """What happened since a version; what is there now for one that comes without."""
+        if since:
+            events = [event for version, path, event in self._history if version > since and path == watcher.path]
+        else:
+            events = [{"type": "ADDED", "object": item} for item in self._objects[watcher.path].values()]
+        return [event for event in events if watcher.name in (None, event["object"]["metadata"]["name"])]
+
     async def _list(self, request: web.Request) -> web.Response:
-        if request.path in self.documents:
-            return web.json_response(self.documents[request.path])
         items = sorted(self._objects[request.path].values(), key=lambda item: str(item["metadata"]["name"]))
         start, limit = int(request.query.get("continue", "0")), min(self.page, int(request.query["limit"]))
         metadata = {"resourceVersion": str(self._version)}
@@ -156,6 +167,8 @@ class FakeServer:
         return web.json_response({"metadata": metadata, "items": items[start : start + limit]})
 
     async def _get(self, request: web.Request) -> web.Response:
+        if request.path in self.documents:
+            return web.json_response(self.documents[request.path])
         path, _, name = request.path.rpartition("/")
         item = self._objects[path].get(name)
         return status(404, "NotFound", f"{name!r} not found") if item is None else web.json_response(item)
@@ -182,14 +195,13 @@ class FakeServer:
         return web.json_response(self.remove(path, name))
 
     async def _watch(self, request: web.Request) -> web.StreamResponse:
-        since = int(request.query.get("resourceVersion") or self._version)
-        if since < self._compacted:
+        since = int(request.query.get("resourceVersion") or 0)
+        if 0 < since < self._compacted:
             return status(410, "Expired", "too old resource version")
         selector = request.query.get("fieldSelector", "")
         watcher = _Watcher(request.path, selector.partition("=")[2] or None)
-        for version, path, event in self._history:
-            if version > since and path == watcher.path:
-                watcher.queue.put_nowait(event)
+        for event in self._missed(watcher, since):
+            watcher.queue.put_nowait(event)
         response = web.StreamResponse()
         await response.prepare(request)
         self._watchers.append(watcher)
@@ -200,16 +212,20 @@ class FakeServer:
                 await response.write(json.dumps(event).encode() + b"\n")
         finally:
             self._watchers.remove(watcher)
+            async with self._news:
+                self._news.notify_all()
         return response
 
 
 def _verb(request: web.Request) -> str:
     if request.query.get("watch"):
         return "watch"
-    named = (
-        request.path.rstrip("/").rpartition("/")[2] not in ("things", "apis", "version") and request.path[-2:] != "/v1"
-    )
-    return {"GET": "get" if named else "list", "POST": "create", "PATCH": "patch", "DELETE": "delete"}[request.method]
+    parts = request.path.strip("/").split("/")
+    parts = parts[2:] if parts[0] == "api" else parts[3:]
+    if parts[:1] == ["namespaces"]:
+        parts = parts[2:]
+    reads = "list" if len(parts) == 1 else "get"
+    return {"GET": reads, "POST": "create", "PATCH": "patch", "DELETE": "delete"}[request.method]
 
 
 def status(code: int, reason: str, message: str, **headers: str) -> web.Response:
@@ -248,7 +264,7 @@ async def serving(tls: ssl.SSLContext | None = None) -> AsyncIterator[FakeServer
     server = FakeServer()
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", server.handle)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    runner = web.AppRunner(app, shutdown_timeout=0.1, handler_cancellation=True)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
     await site.start()
