@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["read_logs"]
 
 _BATCHES = 8
-"""Pieces of 64 KiB or so, read and not yet taken, of all replicas together; each reader holds one more."""
+"""Blocks of lines, read and not yet taken, of all replicas together; each reader holds one more."""
 
 
 async def read_logs(

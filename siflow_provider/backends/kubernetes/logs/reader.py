@@ -34,6 +34,8 @@ __all__ = ["LogApi", "PodReader", "Reading"]
 _SILENCE_SECONDS = 300.0
 """A connection may die without a word; so long after the last byte a new one is opened."""
 _LAST_SILENCE_SECONDS = 10.0
+_BLOCK = 32 * 1024
+"""Bytes that are cut into lines in one go, while nothing else happens in the event loop."""
 _PATIENT_TRIES = 2
 _LONGEST_PAUSE = 10.0
 _DELETION_SECONDS = 5.0
@@ -165,7 +167,8 @@ class PodReader:
                     return _Outcome.GONE
                 checked = True
                 self._sees()
-                await self._put(splitter.feed(chunk))
+                for start in range(0, len(chunk), _BLOCK):
+                    await self._put(splitter.feed(chunk[start : start + _BLOCK]))
                 if not last and self._is_left_behind():
                     return _Outcome.CUT
         if chunk is None:

@@ -89,7 +89,9 @@ class LineSplitter:
         content = raw if self._open else self._begin(raw, lines)
         if content is None:
             return
-        content = self._pieces(self._left(content), lines)
+        if self._drop:
+            content = self._left(content)
+        content = self._pieces(content, lines)
         self._count, self._offset, self._open = self._count + 1, 0, False
         if not self._muted:
             self._emit(content.removesuffix(b"\r"), lines, partial=False)
@@ -151,7 +153,7 @@ class LineSplitter:
         size = min(self._drop, len(content))
         self._drop -= size
         self._offset += size
-        return content[size:] if size else content
+        return content[size:]
 
     def _pieces(self, content: bytes, lines: list[LogLine]) -> bytes:
         while len(content) > self._limit:
