@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable
-from contextlib import aclosing
 from typing import cast
 
 import pytest
@@ -15,40 +14,9 @@ from siflow_provider.backends.kubernetes.logs.follow import read_logs
 from siflow_provider.core.status import JobRef, LogCursor, LogLine, LogSelection, Phase, ReplicaStatus, Status
 from tests.unit.backends.kubernetes.cluster.conftest import connection
 from tests.unit.backends.kubernetes.logs.log_server import PODS, LogServer, pod, serving
+from tests.unit.backends.kubernetes.logs.reading import Reading
 
 REF = JobRef(backend="kubernetes", kind="PyTorchJob", name="bert", namespace="ml", uid="job", task_uuid="1f0e")
-
-
-class Reading:
-    """Lines as they come.
-
-    Attributes:
-        lines: those that came.
-    """
-
-    def __init__(self, stream: AsyncGenerator[LogLine, None]) -> None:
-        self.lines: list[LogLine] = []
-        self._stream = stream
-        self._news = asyncio.Condition()
-        self._task = asyncio.create_task(self._collect())
-
-    async def _collect(self) -> None:
-        async with aclosing(self._stream) as stream:
-            async for line in stream:
-                self.lines.append(line)
-                async with self._news:
-                    self._news.notify_all()
-
-    async def until(self, count: int) -> None:
-        """Wait for so many lines."""
-        async with asyncio.timeout(30), self._news:
-            await self._news.wait_for(lambda: len(self.lines) >= count)
-
-    async def end(self) -> list[LogLine]:
-        """Return all lines once there are no more."""
-        async with asyncio.timeout(30):
-            await self._task
-        return self.lines
 
 
 class Run:
