@@ -59,6 +59,7 @@ class LogServer(FakeServer):
         refusals: pod -> answers (status, message) that its next log requests get.
         asked: (pod, query) of each log request.
         paths: of all requests.
+        denies_lists: whether the login may not list all pods.
         open: log connections open now.
         bytes_sent: of logs, in all.
     """
@@ -69,6 +70,7 @@ class LogServer(FakeServer):
         self.refusals: dict[str, deque[tuple[int, str]]] = defaultdict(deque)
         self.asked: list[tuple[str, dict[str, str]]] = []
         self.paths: list[str] = []
+        self.denies_lists = False
         self.open = 0
         self.bytes_sent = 0
         self._written: dict[tuple[str, str], Written] = defaultdict(Written)
@@ -92,6 +94,8 @@ class LogServer(FakeServer):
         await self._notify()
         if request.path.endswith("/log"):
             return await self._log(request)
+        if self.denies_lists and request.path.endswith("/pods") and "fieldSelector" not in request.query:
+            return status(403, "Forbidden", "may not list pods")
         if request.path.endswith("/pods"):
             return await (self._watch(request) if request.query.get("watch") else self._list(request))
         return await self._get(request)

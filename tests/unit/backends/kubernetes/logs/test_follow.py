@@ -189,6 +189,17 @@ async def test_a_login_that_may_not_read_logs_is_told_so(run: Run) -> None:
         await run.read()
 
 
+async def test_a_login_that_may_not_list_pods_reads_them_by_name(run: Run) -> None:
+    run.server.denies_lists = True
+    run.start("master-0", "worker-0")
+    for replica in ("master-0", "worker-0"):
+        run.server.log(f"bert-{replica}").write(replica)
+    reading = run.reading()
+    await reading.until(2)
+    run.end("master-0", "worker-0")
+    assert sorted(line.text for line in await reading.end()) == ["master-0", "worker-0"]
+
+
 async def test_a_connection_that_died_without_a_word_is_replaced(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader, "_SILENCE_SECONDS", 0.2)
     run.start("master-0")
