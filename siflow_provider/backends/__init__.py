@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["BACKENDS", "make_backend"]
 
 BACKENDS = {
+    "kubernetes": "siflow_provider.backends.kubernetes.backend:KubernetesBackend",
     "local": "siflow_provider.backends.local.backend:LocalBackend",
     "platform": "siflow_provider.backends.platform.backend:PlatformBackend",
 }

@@ -22,7 +22,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from siflow_provider.errors import AccessDenied, BackendError, BackendUnavailable
+from siflow_provider.errors import AccessDenied, BackendError, BackendUnavailable, NoRoomYet
 
 __all__ = [
     "AlreadyExists",
@@ -95,7 +95,7 @@ class Silent(Unavailable):
     """An open stream on which nothing came for too long: the connection may be dead."""
 
 
-class QuotaExceeded(Unavailable):
+class QuotaExceeded(Unavailable, NoRoomYet):
     """A ResourceQuota of the namespace has no room for the object now."""
 
 

@@ -39,6 +39,10 @@ class Reader:
         self._keep = keep_seconds
         self._lists: dict[tuple[str, object], _Kept] = {}
 
+    def forget(self) -> None:
+        """Let every list be read anew, for whoever has just changed what they show."""
+        self._lists.clear()
+
     async def items(
         self,
         resource: Resource,

@@ -1,0 +1,203 @@
+"""The Kubernetes backend: PyTorchJobs and RayJobs on a cluster, queued by Kueue where it has that."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from siflow_provider.backends.kubernetes import rendering
+from siflow_provider.backends.kubernetes.cluster.shared import open_cluster
+from siflow_provider.backends.kubernetes.life import finish as ending
+from siflow_provider.backends.kubernetes.life import stop as stopping
+from siflow_provider.backends.kubernetes.life import submit as submitting
+from siflow_provider.backends.kubernetes.life import watch as watching
+from siflow_provider.backends.kubernetes.life.find import Place, all_statuses, find_attempts, find_named
+from siflow_provider.backends.kubernetes.life.look import look
+from siflow_provider.backends.kubernetes.life.marks import BACKEND
+from siflow_provider.backends.kubernetes.life.places import Places
+from siflow_provider.backends.kubernetes.life.room import ask_quota
+from siflow_provider.backends.kubernetes.logs.follow import read_logs
+from siflow_provider.backends.kubernetes.logs.stacks import dump_stacks
+from siflow_provider.core.identity import is_job_name
+from siflow_provider.core.pump import closing_stream
+from siflow_provider.errors import Reason, UnsupportedError, UsageError
+from siflow_provider.spec.task import RayJob
+
+if TYPE_CHECKING:
+    from siflow_provider.backends.kubernetes.cluster.shared import Cluster
+    from siflow_provider.backends.settings import Settings
+    from siflow_provider.core.identity import Identity
+    from siflow_provider.core.protocol import Manifest, RenderContext, TrainingBackend
+    from siflow_provider.core.quota import QuotaReport
+    from siflow_provider.core.status import JobRef, LogCursor, LogLine, LogSelection, Status
+    from siflow_provider.spec.resolve import ResolvedTask
+
+__all__ = ["KubernetesBackend"]
+
+
+class KubernetesBackend:
+    """Runs tasks on the cluster of a connection, and on those that its catalog names by their kubeconfig contexts.
+
+    Args:
+        settings: the connection's.
+
+    Example:
+        async with KubernetesBackend(settings) as backend:
+            ref = await backend.submit(backend.render(task, context))
+    """
+
+    name = BACKEND
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._places = Places()
+        self._stack: AsyncExitStack | None = None
+        self._clusters: dict[str, Cluster] = {}
+        self._opening = asyncio.Lock()
+
+    async def __aenter__(self) -> Self:
+        """Log in to the connection's own cluster; no request is sent yet.
+
+        Raises:
+            UsageError: the connection is wrong.
+            SpecError: its catalog is wrong.
+            BackendUnavailable: its login plugin gave nothing now.
+        """
+        await asyncio.to_thread(self._places.read, self._settings)
+        async with AsyncExitStack() as stack:
+            self._clusters[""] = await stack.enter_async_context(open_cluster(self._settings))
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        stack, self._stack = self._stack, None
+        self._clusters.clear()
+        if stack is not None:
+            await stack.aclose()
+
+    def unsupported(self, task: ResolvedTask) -> list[Reason]:
+        """Return each field that this cluster can't honour, with the reason."""
+        self._places.add_task(task)
+        return [*rendering.unsupported(task), *self._elastic(task)]
+
+    def warnings(self, task: ResolvedTask) -> list[str]:
+        """Return what is honoured only in part, one sentence each."""
+        return rendering.warnings(task)
+
+    def render(self, task: ResolvedTask, context: RenderContext) -> Manifest:
+        """Return the objects that will be submitted, as for a cluster with queues."""
+        reasons = self.unsupported(task)
+        if reasons:
+            raise UnsupportedError(reasons, backend=self.name)
+        return rendering.render(task, context)
+
+    async def submit(self, manifest: Manifest) -> JobRef:
+        """Create the job and what belongs to it, or return the one of the same identity."""
+        context = manifest.task.context or ""
+        return await submitting.submit(await self._cluster(context), manifest, context=context)
+
+    async def find(self, identity: Identity) -> JobRef | None:
+        """Return this attempt of the run, by its labels."""
+        found = await self._attempts(identity.task_uuid, identity.attempt)
+        return found[0] if found else None
+
+    async def find_latest(self, run: Identity | JobRef) -> JobRef | None:
+        """Return the newest attempt of the run."""
+        found = await self._attempts(run.task_uuid)
+        return max(found, key=lambda ref: ref.attempt, default=None)
+
+    async def find_named(self, name: str) -> list[Status]:
+        """Return the runs of that name, newest first: one a namespace at most."""
+        if not is_job_name(name):
+            return []
+        found = await asyncio.gather(*(find_named(place, name) for place in await self._all_places()))
+        return list(await asyncio.gather(*(self.status(ref) for refs in found for ref in refs)))
+
+    async def status(self, ref: JobRef) -> Status:
+        """Return the whole snapshot."""
+        return await look(await self._cluster(ref.context), ref)
+
+    async def watch(self, ref: JobRef) -> AsyncIterator[Status]:
+        """Yield snapshots as they change, the terminal one last."""
+        async with closing_stream(watching.watch(await self._cluster(ref.context), ref)) as statuses:
+            async for status in statuses:
+                yield status
+
+    async def logs(
+        self, ref: JobRef, selection: LogSelection, cursor: LogCursor, *, follow: bool = True
+    ) -> AsyncIterator[LogLine]:
+        """Yield the lines behind `cursor`, in order per replica.
+
+        Raises:
+            UsageError: a replica is named that the run does not have.
+        """
+        cluster = await self._cluster(ref.context)
+        lines = read_logs(cluster, ref, selection, cursor, follow=follow, statuses=self.watch(ref))
+        async with closing_stream(lines) as stream:
+            async for line in stream:
+                yield line
+
+    async def stop(self, ref: JobRef, *, by: str) -> None:
+        """Mark and delete the run, and wait until nothing of it runs."""
+        await stopping.stop(await self._cluster(ref.context), ref, by=by)
+
+    async def delete(self, ref: JobRef) -> None:
+        """Stop the run if need be and remove its job."""
+        await stopping.delete(await self._cluster(ref.context), ref)
+
+    async def finish(self, ref: JobRef) -> None:
+        """Have the run's data on shared storage removed where the form says so."""
+        await ending.finish(await self._cluster(ref.context), ref)
+
+    async def runs(self) -> list[Status]:
+        """Return every run in the namespaces of the connection and its catalog, newest first."""
+        found = await asyncio.gather(*(all_statuses(place) for place in await self._all_places()))
+        return [status for statuses in found for status in statuses]
+
+    async def dump_stacks(self, ref: JobRef) -> dict[str, str]:
+        """Return py-spy's dump per replica, or the reason why there is none."""
+        return await dump_stacks(await self._cluster(ref.context), ref)
+
+    async def quota(self, task: ResolvedTask) -> QuotaReport:
+        """Return the four answers for the whole task in the queue of its first instance."""
+        return await ask_quota(await self._cluster(task.context or ""), task)
+
+    async def _attempts(self, run: str, attempt: int | None = None) -> list[JobRef]:
+        found = await asyncio.gather(*(find_attempts(place, run, attempt) for place in await self._all_places()))
+        return [ref for refs in found for ref in refs]
+
+    async def _all_places(self) -> list[Place]:
+        places = []
+        for context in self._places.contexts():
+            cluster = await self._cluster(context)
+            places.append(Place(cluster, context, self._places.namespaces(context, cluster.namespace)))
+        return places
+
+    async def _cluster(self, context: str) -> Cluster:
+        if self._stack is None:
+            hint = "Use it as `async with KubernetesBackend(...) as backend`."
+            raise UsageError("the backend is not open.", hint=hint)
+        async with self._opening:
+            if context not in self._clusters:
+                self._clusters[context] = await self._stack.enter_async_context(open_cluster(self._settings, context))
+        return self._clusters[context]
+
+    def _elastic(self, task: ResolvedTask) -> list[Reason]:
+        form = task.task
+        scales = isinstance(form, RayJob) and form.ray.autoscaling is not None
+        if not scales or self._settings.elastic_jobs or all(flavor.queue is None for flavor in task.flavors):
+            return []
+        why = (
+            "Kueue takes a job that changes its size only with the gate ElasticJobsViaWorkloadSlices; where it is on, "
+            "say `elastic_jobs: true` in the connection"
+        )
+        return [Reason("ray.autoscaling", "ElasticJobsOff", why)]
+
+
+if TYPE_CHECKING:
+    _: type[TrainingBackend] = KubernetesBackend

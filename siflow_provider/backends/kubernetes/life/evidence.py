@@ -1,0 +1,53 @@
+"""The last lines of the replica that failed, with hidden values masked: what a person asks for first."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from siflow_provider.backends.kubernetes.cluster.resources import PODS
+from siflow_provider.backends.kubernetes.state.objects import uid
+from siflow_provider.backends.kubernetes.state.replicas import MAIN_CONTAINERS, replica_names
+from siflow_provider.core.status import main_replica
+from siflow_provider.errors import BackendError
+
+if TYPE_CHECKING:
+    from siflow_provider.backends.kubernetes.cluster.shared import Cluster
+    from siflow_provider.backends.kubernetes.state.objects import Object, Seen
+    from siflow_provider.core.status import Status
+
+__all__ = ["with_last_lines"]
+
+_LINES = 20
+_BYTES = 256 * 1024
+
+
+async def with_last_lines(cluster: Cluster, status: Status, seen: Seen) -> Status:
+    """Return the snapshot of a failed run with its last lines, as far as they can be read now."""
+    failure, job = status.failure, seen.job
+    if failure is None or job is None:
+        return status
+    if not failure.last_lines:
+        replica = failure.replica or main_replica(status.ref.kind)
+        names = replica_names(status.ref.kind, job, seen.pods)
+        pod = next((pod for pod in seen.pods if names.get(uid(pod)) == replica), None)
+        lines = () if pod is None else await _tail(cluster, pod, replica)
+        failure = failure.model_copy(update={"last_lines": lines})
+    return replace(status, failure=status.veil.over_failure(failure))
+
+
+async def _tail(cluster: Cluster, pod: Object, replica: str) -> tuple[str, ...]:
+    metadata: Any = pod["metadata"]
+    container = MAIN_CONTAINERS.get(replica.rpartition("-")[0], "")
+    query = {"container": container, "tailLines": str(_LINES), "limitBytes": str(_BYTES)}
+    text = bytearray()
+    try:
+        async with aclosing(
+            cluster.api.stream(PODS.path(metadata["namespace"], metadata["name"], "log"), query, silence=10.0)
+        ) as chunks:
+            async for chunk in chunks:
+                text += chunk
+    except BackendError:  # the evidence is a help, and never worth an error
+        return ()
+    return tuple(text.decode(errors="replace").splitlines()[-_LINES:])

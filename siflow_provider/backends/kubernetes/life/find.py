@@ -1,0 +1,139 @@
+"""Finds runs by the labels of their jobs.
+
+A run's own id is unique, so it is looked for in all namespaces where the login may list them. What is found by less
+(a name, or nothing) may be somebody else's, of another Airflow on the same cluster: there only the namespaces of the
+connection and its catalog are looked at.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from siflow_provider.backends.kubernetes.cluster.errors import Denied, NotFound
+from siflow_provider.backends.kubernetes.cluster.resources import (
+    PODS,
+    PYTORCHJOBS,
+    RAYCLUSTERS,
+    RAYJOBS,
+    WORKLOADS,
+    Resource,
+)
+from siflow_provider.backends.kubernetes.cluster.shared import run_key, uid_key
+from siflow_provider.backends.kubernetes.life.marks import is_leaving, ref_of, selector, submitted_order, uid_of
+from siflow_provider.backends.kubernetes.life.memory import MEMORY
+from siflow_provider.backends.kubernetes.state.objects import Seen
+from siflow_provider.backends.kubernetes.state.queue import newest_workload
+from siflow_provider.backends.kubernetes.state.status import status_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from siflow_provider.backends.kubernetes.cluster.shared import Cluster
+    from siflow_provider.core.status import JobRef, Status
+
+__all__ = ["Place", "all_statuses", "find_attempts", "find_named"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where runs may be.
+
+    Attributes:
+        cluster: an open one.
+        context: its name in a ref.
+        namespaces: those of the connection and its catalog, and of the tasks that this process works on.
+    """
+
+    cluster: Cluster
+    context: str
+    namespaces: Sequence[str]
+
+
+async def find_attempts(place: Place, run: str, attempt: int | None = None) -> list[JobRef]:
+    """Return the attempts of a run, or the one of that number, the newest first."""
+    query = {"labelSelector": selector(run, attempt)}
+    with suppress(Denied):
+        return _refs(place, await _jobs(place.cluster, [None], query))
+    return _refs(place, await _jobs(place.cluster, place.namespaces, query))
+
+
+async def find_named(place: Place, name: str) -> list[JobRef]:
+    """Return the runs of that name, one a namespace and kind at most, the newest first."""
+    query = {"labelSelector": selector(), "fieldSelector": f"metadata.name={name}"}
+    return _refs(place, await _jobs(place.cluster, place.namespaces, query))
+
+
+async def all_statuses(place: Place) -> list[Status]:
+    """Return every run of ours, the newest first, as far as lists alone tell: without events and last lines."""
+    cluster, namespaces, ours = place.cluster, place.namespaces, {"labelSelector": selector()}
+    jobs, pods, clusters, workloads = await asyncio.gather(
+        _jobs(cluster, namespaces, ours),
+        _seen_of(cluster, PODS, namespaces, ours),
+        _seen_of(cluster, RAYCLUSTERS, namespaces, ours),
+        _seen_of(cluster, WORKLOADS, namespaces, {}),
+    )
+    parts = (_by(run_key, pods), _by(run_key, clusters), _by(uid_key, workloads))
+    found = []
+    for job in jobs:
+        ref = ref_of(job, context=place.context)
+        if ref is not None and not is_leaving(job):
+            found.append(MEMORY.end_of(ref.uid) or status_of(ref, _seen(job, *parts), datetime.now(UTC)))
+    return found
+
+
+_Found = dict[str, list[dict[str, Any]]]
+
+
+def _seen(job: dict[str, Any], pods: _Found, clusters: _Found, workloads: _Found) -> Seen:
+    key = run_key(job) or ""
+    return Seen(
+        job=job,
+        workload=newest_workload(workloads.get(uid_of(job), [])),
+        clusters=tuple(clusters.get(key, [])),
+        pods=tuple(pods.get(key, [])),
+    )
+
+
+def _refs(place: Place, jobs: Iterable[dict[str, Any]]) -> list[JobRef]:
+    """Return where the jobs are; those that are being deleted count as gone."""
+    found = (ref_of(job, context=place.context) for job in jobs if not is_leaving(job))
+    return [ref for ref in found if ref is not None]
+
+
+async def _jobs(cluster: Cluster, namespaces: Iterable[str | None], query: dict[str, str]) -> list[dict[str, Any]]:
+    wanted = [(kind, namespace) for kind in (PYTORCHJOBS, RAYJOBS) for namespace in namespaces]
+    found = await asyncio.gather(*(_listed(cluster, kind, namespace, query) for kind, namespace in wanted))
+    return sorted((job for jobs in found for job in jobs), key=submitted_order, reverse=True)
+
+
+async def _seen_of(
+    cluster: Cluster, resource: Resource, namespaces: Iterable[str], query: dict[str, str]
+) -> list[dict[str, Any]]:
+    """Return what of a kind may be listed."""
+    found: list[dict[str, Any]] = []
+    for namespace in namespaces:
+        with suppress(Denied):
+            found += await _listed(cluster, resource, namespace, query)
+    return found
+
+
+async def _listed(
+    cluster: Cluster, resource: Resource, namespace: str | None, query: dict[str, str]
+) -> list[dict[str, Any]]:
+    try:
+        items = (await cluster.api.list(resource.path(namespace), query))["items"]
+    except NotFound:  # a kind that the cluster does not know
+        return []
+    # lists leave out what each item is
+    return [{"apiVersion": resource.api_version, "kind": resource.kind, **item} for item in items]
+
+
+def _by(key_of: Callable[[dict[str, Any]], str | None], items: Iterable[dict[str, Any]]) -> _Found:
+    found: _Found = {}
+    for item in items:
+        found.setdefault(key_of(item) or "", []).append(item)
+    return found

@@ -1,0 +1,137 @@
+"""Stop and delete: first a mark that says who asked, then the deletion, then until nothing of it is left.
+
+A job is never suspended to stop it: a queue that has admitted it would start it again. What has ended is kept, with its
+logs and results, until it is deleted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from siflow_provider.backends.kubernetes.cluster.errors import Conflict, NotFound
+from siflow_provider.backends.kubernetes.cluster.resources import PODS, WORKLOADS, job_resource
+from siflow_provider.backends.kubernetes.life.look import get_job, has_ended, judge, look, look_closely, queue_label
+from siflow_provider.backends.kubernetes.life.marks import is_leaving, stop_notes, stopped_by, uid_of
+from siflow_provider.backends.kubernetes.life.memory import MEMORY
+from siflow_provider.backends.kubernetes.life.room import note_change
+from siflow_provider.errors import BackendUnavailable
+
+if TYPE_CHECKING:
+    from siflow_provider.backends.kubernetes.cluster.shared import Cluster
+    from siflow_provider.core.status import JobRef
+
+__all__ = ["delete", "stop"]
+
+_PATIENCE_SECONDS = 60.0
+"""How long pods may take to end: twice the usual grace."""
+
+
+async def stop(cluster: Cluster, ref: JobRef, *, by: str) -> None:
+    """End a run that has not ended, and return when nothing of it runs any more.
+
+    Raises:
+        BackendUnavailable: it is deleted, and its pods have not ended in a minute; calling again waits on.
+        BackendError: the API server refuses.
+    """
+    job = await get_job(cluster, ref)
+    if job is None:
+        return
+    if has_ended(ref, job):
+        return
+    already = stopped_by(job) is not None
+    seen, marked = await asyncio.gather(look_closely(cluster, ref), _same(job) if already else _mark(cluster, ref, by))
+    if marked is None or has_ended(ref, marked):  # it was quicker
+        return
+    MEMORY.bury(marked)
+    await _remove(cluster, ref, marked)
+    await judge(cluster, ref, replace(seen, job=None, gone=marked, gone_at=datetime.now(UTC)))
+
+
+async def delete(cluster: Cluster, ref: JobRef) -> None:
+    """Remove a run, stopping it first where it has not ended.
+
+    Raises:
+        BackendError: as `stop`.
+    """
+    await stop(cluster, ref, by="the deletion of the run")
+    job = await get_job(cluster, ref)
+    if job is None:
+        return
+    await look(cluster, ref)  # how it ended is remembered
+    MEMORY.bury(job)
+    await _remove(cluster, ref, job)
+
+
+async def _same(job: dict[str, Any]) -> dict[str, Any] | None:
+    return job
+
+
+async def _mark(cluster: Cluster, ref: JobRef, by: str) -> dict[str, Any] | None:
+    """Write who asked on the job and return it as it is then; None when it is gone."""
+    patch = {"metadata": {"uid": ref.uid, "annotations": stop_notes(by)}}
+    try:
+        return await cluster.api.patch(job_resource(ref.kind).path(ref.namespace, ref.name), patch)
+    except (NotFound, Conflict):  # gone, or another job has its name now
+        return None
+
+
+async def _remove(cluster: Cluster, ref: JobRef, job: dict[str, Any]) -> None:
+    if not is_leaving(job):
+        try:
+            await cluster.api.delete(job_resource(ref.kind).path(ref.namespace, ref.name), uid=ref.uid)
+        except Conflict:
+            return
+    left = _Left(cluster, ref, queued=queue_label(job) is not None)
+    try:
+        async with asyncio.timeout(_PATIENCE_SECONDS):
+            await left.until_nothing()
+        note_change(cluster)
+    except TimeoutError:
+        raise BackendUnavailable(
+            f"{ref.name} is deleted, and {', '.join(left.names())} has not ended {_PATIENCE_SECONDS:g} s later.",
+            hint="The node may be out of reach: a pod there keeps its place until the node is back or removed.",
+        ) from None
+
+
+class _Left:
+    """What is still there of a run that was deleted."""
+
+    def __init__(self, cluster: Cluster, ref: JobRef, *, queued: bool) -> None:
+        self._ref = ref
+        self._key = f"{ref.task_uuid}/{ref.attempt}"
+        self._jobs = cluster.store(job_resource(ref.kind), ref.namespace)
+        self._pods = cluster.store(PODS, ref.namespace)
+        self._workloads = cluster.store(WORKLOADS, ref.namespace) if queued else None
+
+    async def until_nothing(self) -> None:
+        """Return when nothing is left, as far as this login may look."""
+        wake = asyncio.Event()
+        watched = [(self._jobs, self._key, self._ref.name), (self._pods, self._key, "")]
+        if self._workloads is not None:
+            watched.append((self._workloads, self._ref.uid, ""))
+        async with AsyncExitStack() as stack:
+            for store, key, name in watched:
+                await store.ready()
+                if name or store.alone is None:
+                    await stack.enter_async_context(store.subscribe(key, name=name, wake=wake))
+            while self.names():
+                await wake.wait()
+                wake.clear()
+
+    def names(self) -> list[str]:
+        """Return what is left; a job that was submitted again under the same name is not."""
+        jobs = self._jobs.objects(self._key)
+        later = min((_made(job) for job in jobs if uid_of(job) != self._ref.uid), default=None)
+        left = [job for job in jobs if uid_of(job) == self._ref.uid]
+        left += [pod for pod in self._pods.objects(self._key) if later is None or _made(pod) < later]
+        if self._workloads is not None:
+            left += self._workloads.objects(self._ref.uid)
+        return [str(thing["metadata"]["name"]) for thing in left]
+
+
+def _made(thing: dict[str, Any]) -> str:
+    return str(thing["metadata"].get("creationTimestamp") or "")
