@@ -14,6 +14,7 @@ from siflow_provider.spec.base import Mode
 from siflow_provider.spec.catalog_model import Catalog
 from siflow_provider.spec.catalog_rules import dangling
 from siflow_provider.spec.document import Document, as_mapping, is_file_name, read_document
+from siflow_provider.spec.mix_up import refuse_task
 from siflow_provider.spec.problems import problems_of
 from siflow_provider.spec.wording import kind_of
 
@@ -57,6 +58,8 @@ def _read(source: Path | str) -> Catalog:
 def _checked(document: Document, problems: list[Problem]) -> Catalog:
     """Return the catalog; `problems` holds what is known to be wrong already."""
     data = dict(as_mapping(document.data, what="catalog"))
+    source = f"catalog {document.name}".strip()
+    refuse_task(data, source=source)
     unread: set[str] = set()
     catalog: Catalog | None
     try:
@@ -69,7 +72,7 @@ def _checked(document: Document, problems: list[Problem]) -> Catalog:
         problems.extend(dangling(catalog, unread=unread))
     if catalog is None or problems:
         placed = [document.placed(problem) for problem in dict.fromkeys(problems)]
-        raise SpecError(placed, source=f"catalog {document.name}".strip())
+        raise SpecError(placed, source=source)
     return catalog
 
 

@@ -100,6 +100,18 @@ def test_a_wrong_catalog_is_reported_with_paths(command: Command) -> None:
     assert "instances" in done.data[0]["errors"][0]["message"]
 
 
+def test_a_catalog_is_told_from_a_form_and_a_form_from_a_catalog(command: Command) -> None:
+    (command.folder / "catalog.yaml").write_text("instances: {small: {resources: {cpu: 1}}}\n", encoding="utf-8")
+    for arguments in (("check",), ("run",), ("render",)):
+        done = command(*arguments, "catalog.yaml")
+        assert done.code == 2
+        said = done.out + done.err
+        assert said.count("this is a catalog and no task; check it with `siflow-provider catalog check`") == 1
+        assert "unknown key" not in said
+    (problem,) = command("catalog", "check", command.form(), "--json").data[0]["errors"]
+    assert problem["message"] == "this is a task and no catalog; check it with `siflow-provider check`"
+
+
 def test_a_form_exported_as_yaml_reads_back_as_the_same_form(command: Command) -> None:
     first = command("export", command.form("echo one\n  echo two", workers=2))
     assert first.code == 0, first.err

@@ -41,7 +41,9 @@ def test_no_value_gets_through(value: str, before: str, after: str) -> None:
     assert value not in Veil.of([value]).over(f"{before}{value}{after}").replace("***", "\0")
 
 
-@given(st.text(min_size=5, max_size=12), st.lists(st.integers(0, 12), max_size=6))
+@given(
+    st.text(st.characters(exclude_characters="*"), min_size=5, max_size=12), st.lists(st.integers(0, 12), max_size=6)
+)
 def test_value_is_found_among_its_own_pieces(value: str, cuts: list[int]) -> None:
     text = "".join(value[:cut] for cut in cuts) + value + "".join(value[cut:] for cut in cuts)
     assert value not in Veil.of([value]).over(text).replace("***", "\0")

@@ -16,6 +16,7 @@ from siflow_provider.backends.kubernetes.names import (
     LABEL_VISIBLE,
 )
 from siflow_provider.backends.kubernetes.state.objects import Object, dig, labels, marks_of
+from siflow_provider.core.moves import Moves
 from siflow_provider.core.veil import Veil
 
 __all__ = ["notes", "stopped_by"]
@@ -34,6 +35,7 @@ def notes(job: Object) -> dict[str, Any]:
         "private": labels(job).get(LABEL_VISIBLE) == "false",
         "timezone": marks.get(ANNOTATION_TIMEZONE) or "UTC",
         "links": _links(job),
+        "moves": Moves.of(marks),
         "veil": _veil(marks.get(ANNOTATION_VEIL, "")),
     }
 
