@@ -170,6 +170,21 @@ class Admin:
                 raise AssertionError(f"{path} is not as wanted after {seconds:g} s ({what}): {yaml.safe_dump(found)}")
             time.sleep(0.1)
 
+    def answers(self) -> bool:
+        """Return whether the API server is ready."""
+        try:
+            return bool(self.request("GET", "/readyz"))
+        except (Refused, httpx.TransportError):
+            return False
+
+    def wait_until_it_answers(self, seconds: float = 120) -> None:
+        """Return once the API server is ready, after a restart."""
+        end = time.monotonic() + seconds
+        while not self.answers():
+            if time.monotonic() > end:
+                raise AssertionError(f"the API server {self.server} is not back after {seconds:g} s")
+            time.sleep(0.2)
+
     def close(self) -> None:
         """Close the connections."""
         self._http.close()

@@ -147,9 +147,14 @@ class ControlPlane:
         """Run a command inside the real node's namespaces."""
         return run("node", self.folder, *command, timeout=60)
 
-    def compact(self) -> None:
-        """Forget all old versions in etcd, so that watches and pages from before get 410 (Gone)."""
+    def forget(self) -> None:
+        """Restart the API server without any old versions: pages and watches from before get 410 (Gone).
+
+        Compaction alone would not do: the API server answers such requests from its own memory.
+        """
+        self.kill("kube-apiserver")
         run("compact", self.folder, timeout=60)
+        self.start("kube-apiserver")
 
     def requests(self, agent: str = "") -> Iterator[Request]:
         """Yield the requests so far whose User-Agent contains `agent`; a watch counts once, when it started."""

@@ -46,23 +46,26 @@ build_node() {
 
 module_folder() { (cd "$modules/$1" && GOTOOLCHAIN=local go mod download -json "$2" | jq -r .Dir); }
 
-# render OUT MODULES-FOLDER MODULE FOLDER LEFT-OUT: the module's own manifests, less what only a cluster whose
-# controllers are pods needs. LEFT-OUT: words KIND or KIND/NAME-PATTERN. Services lose their selectors: the
-# controllers are no pods, config/endpoints.yaml says where they are.
+# render OUT MODULES-FOLDER MODULE FOLDERS LEFT-OUT [NAMESPACE]: the module's own manifests, less what only a cluster
+# whose controllers are pods needs. LEFT-OUT: words KIND or KIND/NAME-PATTERN. Services lose their selectors:
+# config/endpoints.yaml says where the controllers are.
 render() {
   local out=$1 folder word name
   if [ -s "$out" ]; then return 0; fi
   say "rendering $(basename "$out")"
   folder=$(mktemp -d)
-  ln -s "$(module_folder "$2" "$3")/$4" "$folder/base"
+  ln -s "$(module_folder "$2" "$3")" "$folder/module"
   {
-    printf 'resources: [base]\npatches:\n'
+    echo 'resources:'
+    for word in $4; do echo "- module/$word"; done
+    [ -z "${6:-}" ] || echo "namespace: $6"
+    echo 'patches:'
     for word in $5; do
       name='.*'
       case $word in */*) name=${word#*/} ;; esac
+      printf -- '- target: {kind: %s, name: "%s"}\n' "${word%%/*}" "$name"
       # shellcheck disable=SC2016  # $patch is kustomize's own word
-      printf -- '- target: {kind: %s, name: "%s"}\n  patch: |\n    $patch: delete\n    kind: %s\n    metadata: {name: any}\n' \
-        "${word%%/*}" "$name" "${word%%/*}"
+      printf '  patch: |\n    $patch: delete\n    kind: %s\n    metadata: {name: any}\n' "${word%%/*}"
     done
     printf -- '- target: {kind: Service}\n  patch: |\n    - {op: remove, path: /spec/selector}\n'
   } >"$folder/kustomization.yaml"
@@ -85,6 +88,16 @@ render_manifests() {
   mv "$out.part" "$out"
 }
 
+build_trainer() {
+  local base=manifests/base
+  build trainer github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager "$BIN/trainer-$TRAINER_VERSION"
+  build trainer sigs.k8s.io/jobset "$BIN/jobset-$JOBSET_VERSION"
+  # its own overlay would fetch JobSet's manifests from elsewhere
+  render "$BIN/trainer-$TRAINER_VERSION.yaml" trainer github.com/kubeflow/trainer/v2 \
+    "$base/crds $base/manager $base/rbac $base/webhook" "Deployment ConfigMap" kubeflow-system
+  render "$BIN/jobset-$JOBSET_VERSION.yaml" trainer sigs.k8s.io/jobset config/default "Deployment Secret ConfigMap"
+}
+
 all_there() { # FOLDER FILE...
   local folder=$1 file
   shift
@@ -102,7 +115,11 @@ node_is_built() {
     containerd-shim-runc-v2 pause wait-for-name
 }
 
-# build_missing REAL_NODE: build what is missing (yes: for the real node too), one at a time on the whole machine
+trainer_is_built() {
+  all_there "$BIN" trainer-"$TRAINER_VERSION"{,.yaml} jobset-"$JOBSET_VERSION"{,.yaml}
+}
+
+# build_missing REAL_NODE TRAINER: build what is missing ("yes": of these too), one build at a time on the whole machine
 build_missing() {
   mkdir -p "$BIN" "$NODE_BIN"
   find_kubectl
@@ -113,6 +130,11 @@ build_missing() {
     find_go
     build_control_plane
     render_manifests
+  fi
+  if [ "$2" = yes ] && ! trainer_is_built; then
+    say "building Kubeflow Trainer and JobSet into $BIN"
+    find_go
+    build_trainer
   fi
   if [ "$1" = yes ]; then
     if ! node_is_built; then

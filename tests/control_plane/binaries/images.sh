@@ -49,7 +49,8 @@ torch_layer='apt-get update -q; apt-get install -y -q --no-install-recommends py
     grep -v -E "/lib(torch|c10|shm)" >/drop || true'
 
 base_image() {
-  local packages=python3,python3-venv,bind9-dnsutils,iproute2,curl,wget,ca-certificates,procps,openssh-server,openssh-client
+  local packages=python3,python3-venv,bind9-dnsutils,iproute2,curl,wget,ca-certificates,procps
+  packages+=,openssh-server,openssh-client
   step "Debian 12" debootstrap --variant=minbase --include=$packages bookworm "$work/base"
   ln -s python3 "$work/base/usr/bin/python"
   rm -f "$work"/base/etc/ssh/ssh_host_*  # whoever starts sshd makes its own

@@ -15,6 +15,8 @@ KWOK_VERSION=$(version_in kwok sigs.k8s.io/kwok)
 TRAINING_VERSION=$(version_in training-operator github.com/kubeflow/training-operator)
 KUBERAY_VERSION=$(version_in kuberay github.com/ray-project/kuberay/ray-operator)
 KUEUE_VERSION=$(version_in kueue sigs.k8s.io/kueue)
+TRAINER_VERSION=$(version_in trainer github.com/kubeflow/trainer/v2)
+JOBSET_VERSION=$(version_in trainer sigs.k8s.io/jobset)
 CONTAINERD_VERSION=$(version_in containerd github.com/containerd/containerd/v2)
 CNI_VERSION=$(version_in cni github.com/containernetworking/plugins)
 COREDNS_VERSION=$(version_in coredns github.com/coredns/coredns)
@@ -27,5 +29,6 @@ NODE_CACHE=${REAL_NODE_CACHE:-$CACHE/real-node}
 NODE_BIN=$NODE_CACHE/bin-$K8S_VERSION-$CONTAINERD_VERSION-$CNI_VERSION-$COREDNS_VERSION
 
 # what goes into the images decides their folder: a changed recipe makes new ones, and leaves a running node its own
-recipe=$(cat "$ROOT"/tests/control_plane/binaries/{images.sh,layer.sh,image.py} <(echo "$RAY_VERSION $PY_SPY_VERSION") | sha256sum)
+recipe=$(cd "$ROOT/tests/control_plane/binaries" && sha256sum images.sh layer.sh image.py)
+recipe=$(sha256sum <<<"$recipe $RAY_VERSION $PY_SPY_VERSION")
 IMAGES=$NODE_CACHE/images-${recipe:0:12}

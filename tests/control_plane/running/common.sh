@@ -45,8 +45,10 @@ inside() { nsenter --target "$(holder_pid)" --net --mount --pid -- "$@"; }
 start() {
   local name=$1
   shift
-  { printf 'exec env -u HTTP_PROXY -u HTTPS_PROXY -u http_proxy -u https_proxy -u KUBECONFIG -u TMPDIR'; printf ' %q' "$@"; } \
-    >"$state/run/$name"
+  {
+    printf 'exec env -u HTTP_PROXY -u HTTPS_PROXY -u http_proxy -u https_proxy -u KUBECONFIG -u TMPDIR'
+    printf ' %q' "$@"
+  } >"$state/run/$name"
   start_again "$name"
 }
 

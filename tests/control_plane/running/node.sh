@@ -68,15 +68,16 @@ node_is_ready() {
 }
 
 wait_for_node() {
-  local name
+  local name gpus
   wait_for 60 "the real node's containerd" ctr version
   for name in $IMAGE_NAMES; do
     ctr -n k8s.io images import --local "$IMAGES/$name.tar" >>"$state/log/node.log" 2>&1
     mark "image $name"
   done
   wait_for 60 "the real node in the cluster" node_is_there
-  "$KUBECTL" patch node "$NODE" --subresource=status --type=merge -p "{\"status\": {
-    \"capacity\": {\"nvidia.com/gpu\": \"$NODE_GPUS\"}, \"allocatable\": {\"nvidia.com/gpu\": \"$NODE_GPUS\"}}}" >/dev/null
+  gpus="{\"nvidia.com/gpu\": \"$NODE_GPUS\"}"
+  "$KUBECTL" patch node "$NODE" --subresource=status --type=merge \
+    -p "{\"status\": {\"capacity\": $gpus, \"allocatable\": $gpus}}" >/dev/null
   wait_for 60 "the real node" node_is_ready
   wait_for 30 "the cluster's DNS" in_node curl -sf --noproxy '*' --max-time 2 http://127.0.0.1:8181/ready
   wait_for 30 kube-proxy in_node curl -sf --noproxy '*' --max-time 2 http://127.0.0.1:10256/healthz

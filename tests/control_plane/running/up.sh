@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2034,SC2154  # variables of the other files that scripts/control-plane sources
-# Sourced: starts a control plane. Set by scripts/control-plane: $state, $nodes, $real_node, $owner, $port.
+# Sourced: starts a control plane. Set by scripts/control-plane: $state and the options.
 config=$ROOT/tests/control_plane/config
 
 # open_namespaces: a private network, mount and pid namespace, held by one process
@@ -62,6 +62,8 @@ endpoints() { # NAMESPACE
     jq -c --arg ns "$1" 'select(.metadata.namespace == $ns)' | apply -
 }
 
+apply_training() { if [ "$trainer" = yes ]; then apply_trainer; else apply_training_operator; fi; }
+
 apply_training_operator() {
   apply "$BIN/training-operator-$TRAINING_VERSION.yaml"
   webhook_secret kubeflow training-operator-webhook-cert
@@ -87,7 +89,7 @@ apply_kueue() {
 # Before the controller manager starts: its garbage collector looks for new kinds only every 30 s.
 apply_manifests() {
   local part pids=()
-  for part in apply_training_operator apply_kuberay apply_kueue; do
+  for part in apply_training apply_kuberay apply_kueue; do
     $part {locked}>&- &
     pids+=($!)
   done
@@ -122,11 +124,15 @@ start_fakes() {
 }
 
 # Each operator acts as its own service account, so its own RBAC rules hold.
-start_operators() {
+start_training_operator() {
   start training-operator KUBECONFIG="$pki/training-operator.kubeconfig" MY_POD_NAMESPACE=kubeflow \
     "$BIN/training-operator-$TRAINING_VERSION" --webhook-server-port=9444 --metrics-bind-address=127.0.0.1:8090 \
     --health-probe-bind-address=127.0.0.1:8091 --enable-scheme=pytorchjob --pytorch-init-container-image=init:test \
     --pytorch-init-container-template-file="$config/init-container.yaml"
+}
+
+start_operators() {
+  if [ "$trainer" = yes ]; then start_trainer; else start_training_operator; fi
   start kuberay KUBECONFIG="$pki/kuberay.kubeconfig" ENABLE_WEBHOOKS=true "$BIN/kuberay-$KUBERAY_VERSION" \
     --use-kubernetes-proxy=true --enable-leader-election=false --metrics-addr=127.0.0.1:8092 \
     --health-probe-bind-address=127.0.0.1:8093 --feature-gates=RayClusterStatusConditions=true
@@ -135,7 +141,7 @@ start_operators() {
   inside cp "$pki/ca.crt" /run/secrets/kubernetes.io/serviceaccount/ca.crt
   inside cp "$pki/kueue.token" /run/secrets/kubernetes.io/serviceaccount/token
   start kueue KUBERNETES_SERVICE_HOST=127.0.0.1 KUBERNETES_SERVICE_PORT=6443 "$BIN/kueue-$KUEUE_VERSION" \
-    --config="$config/kueue.yaml" --zap-log-level=2
+    --config="$config/kueue.yaml" --zap-log-level=2 ${elastic:+--feature-gates=ElasticJobsViaWorkloadSlices=true}
 }
 
 ready_nodes() { # COUNT
@@ -150,7 +156,11 @@ wait_until_ready() {
   wait_for 20 "the fake kubelet" url_ok https://127.0.0.1:10250/healthz
   wait_for 60 "the fake nodes" ready_nodes "$nodes"
   mark "fake nodes"
-  wait_for 90 training-operator url_ok http://127.0.0.1:8091/readyz
+  if [ "$trainer" = yes ]; then
+    wait_for_trainer
+  else
+    wait_for 90 training-operator url_ok http://127.0.0.1:8091/readyz
+  fi
   wait_for 90 kuberay url_ok http://127.0.0.1:8093/readyz
   wait_for 60 "kuberay's webhook" inside curl -sk --noproxy '*' https://127.0.0.1:9443/
   wait_for 120 kueue url_ok http://127.0.0.1:8081/readyz

@@ -1,0 +1,24 @@
+# shellcheck shell=bash disable=SC2034,SC2154  # variables of the other files that scripts/control-plane sources
+# Sourced: Kubeflow Trainer and JobSet, in place of training-operator.
+
+apply_trainer() {
+  "$KUBECTL" create namespace kubeflow-system --dry-run=client -o yaml | apply -
+  apply "$BIN/trainer-$TRAINER_VERSION.yaml"
+  webhook_secret kubeflow-system kubeflow-trainer-webhook-cert
+  endpoints kubeflow-system
+  apply "$BIN/jobset-$JOBSET_VERSION.yaml"
+  webhook_secret jobset-system jobset-webhook-server-cert
+  endpoints jobset-system
+}
+
+start_trainer() {
+  start jobset KUBECONFIG="$pki/jobset.kubeconfig" "$BIN/jobset-$JOBSET_VERSION" --config="$config/jobset.yaml" \
+    --metrics-bind-address=127.0.0.1:8094 --health-probe-bind-address=127.0.0.1:8095 --leader-elect=false
+  start trainer KUBECONFIG="$pki/trainer.kubeconfig" "$BIN/trainer-$TRAINER_VERSION" --config="$config/trainer.yaml"
+}
+
+wait_for_trainer() {
+  wait_for 90 jobset url_ok http://127.0.0.1:8095/readyz
+  wait_for 90 trainer url_ok http://127.0.0.1:8096/readyz
+  wait_for 60 "trainer's webhook" apply "$config/runtime.yaml"
+}
