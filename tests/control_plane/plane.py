@@ -157,14 +157,15 @@ class ControlPlane:
         self.start("kube-apiserver")
 
     def requests(self, agent: str = "") -> Iterator[Request]:
-        """Yield the requests so far whose User-Agent contains `agent`; a watch counts once, when it started."""
+        """Yield the requests so far whose User-Agent contains `agent`; a watch or followed log once it began."""
+        seen = set()
         with (self.folder / "audit.log").open(encoding="utf-8") as lines:
             for line in lines:
                 if agent not in line or not line.endswith("\n"):
                     continue
                 event = json.loads(line)
-                watching = event["verb"] == "watch"
-                if agent in event.get("userAgent", "") and (event["stage"] == "ResponseStarted") == watching:
+                if event["auditID"] not in seen and agent in event.get("userAgent", ""):
+                    seen.add(event["auditID"])  # what takes long is written down when it begins and when it ends
                     yield _request(event)
 
     def counted(self, agent: str = "") -> Counter[tuple[str, str]]:

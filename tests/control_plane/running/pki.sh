@@ -5,10 +5,10 @@
 certificate() {
   if [ -e "$pki/$1.crt" ]; then return 0; fi
   openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout "$pki/$1.key" -out "$pki/$1.csr" \
-    -subj "$2" 2>/dev/null
+    -subj "$2" 2>>"$state/log/openssl.log"
   printf '%s\n' keyUsage=digitalSignature "extendedKeyUsage=${4:-clientAuth}" ${3:+"$3"} >"$pki/$1.ext"
   openssl x509 -req -in "$pki/$1.csr" -CA "$pki/ca.crt" -CAkey "$pki/ca.key" -CAcreateserial -days 3650 \
-    -out "$pki/$1.crt.part" -extfile "$pki/$1.ext" 2>/dev/null
+    -out "$pki/$1.crt.part" -extfile "$pki/$1.ext" 2>>"$state/log/openssl.log"
   mv "$pki/$1.crt.part" "$pki/$1.crt"
 }
 
@@ -27,11 +27,14 @@ make_certificates() {
   local names user
   # the controllers' certificate rotators want a PKCS#1 RSA key, and their own name in the CA
   if [ ! -e "$pki/ca.crt" ]; then
-    openssl genrsa -traditional -out "$pki/ca.key" 2048 2>/dev/null
-    openssl genrsa -out "$pki/sa.key" 2048 2>/dev/null
+    {
+      openssl genrsa -traditional -out "$pki/ca.key" 2048
+      openssl genrsa -out "$pki/sa.key" 2048
+    } 2>>"$state/log/openssl.log"
     openssl req -x509 -key "$pki/ca.key" -out "$pki/ca.crt.part" -days 3650 -subj /CN=test-control-plane \
       -addext basicConstraints=critical,CA:TRUE -addext keyUsage=critical,keyCertSign,cRLSign,digitalSignature \
-      -addext subjectAltName=DNS:kueue-ca,DNS:training-operator-ca,DNS:kubeflow-trainer-ca,DNS:jobset-ca 2>/dev/null
+      -addext subjectAltName=DNS:kueue-ca,DNS:training-operator-ca,DNS:kubeflow-trainer-ca,DNS:jobset-ca \
+      2>>"$state/log/openssl.log"
     mv "$pki/ca.crt.part" "$pki/ca.crt"
   fi
   names=IP:127.0.0.1,IP:10.255.0.1,IP:10.96.0.1,DNS:localhost,DNS:kubernetes,DNS:kubernetes.default
@@ -45,12 +48,9 @@ make_certificates() {
   certificate kcm /CN=system:kube-controller-manager
   certificate scheduler /CN=system:kube-scheduler
   # these are who their service accounts are, so their real RBAC rules hold; kueue gets a token, as in a pod
-  local accounts=/O=system:serviceaccounts/CN=system:serviceaccount
-  certificate training-operator $accounts:kubeflow:training-operator
-  certificate kuberay $accounts:ray-system:kuberay-operator
-  certificate trainer $accounts:kubeflow-system:kubeflow-trainer-controller-manager
-  certificate jobset $accounts:jobset-system:jobset-controller-manager
-  for user in admin kcm scheduler training-operator kuberay trainer jobset; do
+  certificate training-operator /O=system:serviceaccounts/CN=system:serviceaccount:kubeflow:training-operator
+  certificate kuberay /O=system:serviceaccounts/CN=system:serviceaccount:ray-system:kuberay-operator
+  for user in admin kcm scheduler training-operator kuberay; do
     kubeconfig "$pki/$user.kubeconfig" "$user" https://127.0.0.1:6443
   done
   mkdir -p "$pki/webhook"

@@ -11,7 +11,15 @@ apply_trainer() {
   endpoints jobset-system
 }
 
+# token_kubeconfig NAME NAMESPACE ACCOUNT: a name too long for a certificate's subject needs a token
+token_kubeconfig() {
+  "$KUBECTL" create token "$3" -n "$2" --duration=720h >"$pki/$1.token"
+  jq --rawfile token "$pki/$1.token" '.users[0].user = {token: $token}' "$pki/admin.kubeconfig" >"$pki/$1.kubeconfig"
+}
+
 start_trainer() {
+  token_kubeconfig jobset jobset-system jobset-controller-manager
+  token_kubeconfig trainer kubeflow-system kubeflow-trainer-controller-manager
   start jobset KUBECONFIG="$pki/jobset.kubeconfig" "$BIN/jobset-$JOBSET_VERSION" --config="$config/jobset.yaml" \
     --metrics-bind-address=127.0.0.1:8094 --health-probe-bind-address=127.0.0.1:8095 --leader-elect=false
   start trainer KUBECONFIG="$pki/trainer.kubeconfig" "$BIN/trainer-$TRAINER_VERSION" --config="$config/trainer.yaml"
