@@ -7,8 +7,11 @@ from enum import Enum, auto
 from siflow_provider.backends.kubernetes.state.objects import Object, dig, items
 from siflow_provider.backends.kubernetes.state.replicas import MAIN_CONTAINERS
 
-__all__ = ["Stage", "is_over", "log_containers", "main_container", "stage_of"]
+__all__ = ["Stage", "is_over", "is_silent", "log_containers", "main_container", "stage_of"]
 
+_OPERATORS_OWN = frozenset({"init-pytorch", "wait-gcs-ready"})
+"""Init containers that the training operator and KubeRay add; they ask for the master's or the head's address over and
+over, and print each answer."""
 _ENDED = frozenset({"Succeeded", "Failed"})
 
 
@@ -56,6 +59,15 @@ def stage_of(pod: Object, container: str) -> Stage:
     if dig(state, "lastState", "terminated") is not None:
         return Stage.ENDED if over else Stage.OPEN
     return Stage.NEVER if over else Stage.WAITING
+
+
+def is_silent(pod: Object, container: str) -> bool:
+    """Say whether a container's output is of no use: an operator's own one that has not failed."""
+    if container not in _OPERATORS_OWN:
+        return False
+    states = items(pod, "status", "initContainerStatuses")
+    state: Object = next((each for each in states if each.get("name") == container), {})
+    return not dig(state, "state", "terminated", "exitCode")
 
 
 def is_over(pod: Object) -> bool:

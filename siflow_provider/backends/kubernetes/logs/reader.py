@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from siflow_provider.backends.kubernetes.cluster.errors import Invalid, NotFound
 from siflow_provider.backends.kubernetes.cluster.resources import PODS
 from siflow_provider.backends.kubernetes.logs.place import Place
-from siflow_provider.backends.kubernetes.logs.pods import Stage, is_over, log_containers, stage_of
+from siflow_provider.backends.kubernetes.logs.pods import Stage, is_over, is_silent, log_containers, stage_of
 from siflow_provider.backends.kubernetes.logs.repeats import RepeatFilter
 from siflow_provider.backends.kubernetes.logs.splitter import LineSplitter
 from siflow_provider.backends.kubernetes.state.objects import dig, uid
@@ -121,9 +121,10 @@ class PodReader:
         self._whole, self._failures, self._refusals, self._idle = False, 0, 0, 0
         while True:
             stage, patience = stage_of(self._view.pod(self._uid), name), self._view.patience(self._uid)
-            if stage is Stage.NEVER:
+            silent = is_silent(self._view.pod(self._uid), name)
+            if stage is Stage.NEVER or (silent and stage is Stage.ENDED):
                 return
-            if stage is Stage.WAITING:
+            if stage is Stage.WAITING or silent:
                 if not self._reading.follow or patience == 0:
                     return
                 self._reading.sight.leave(self._replica)

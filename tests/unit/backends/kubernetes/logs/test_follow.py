@@ -101,6 +101,23 @@ async def test_the_output_of_init_containers_is_there_and_marked(run: Run) -> No
     assert texts(await run.read()) == ["[init fetch] no such bucket"]
 
 
+async def test_an_operator_that_waits_for_the_master_is_not_heard(run: Run) -> None:
+    spec = {"initContainers": [{"name": "init-pytorch"}]}
+    waits = {"initContainerStatuses": [{"name": "init-pytorch", "state": {"running": {}}}], "phase": "Pending"}
+    run.server.put(PODS, pod("worker-0", WAITING, spec=spec, status=waits))
+    run.server.log("bert-worker-0", "init-pytorch").write("waiting for master")
+    run.server.log("bert-worker-0").write("begun")
+    reading = run.reading()
+    await run.server.watched()
+    done = {"initContainerStatuses": [{"name": "init-pytorch", "state": {"terminated": {"exitCode": 0}}}]}
+    run.server.put(PODS, pod("worker-0", spec=spec, status=done))
+    await reading.until(1)
+    run.server.log("bert-worker-0").end()
+    run.server.put(PODS, pod("worker-0", ENDED, spec=spec, status=done))
+    run.end()
+    assert texts(await reading.end(), "worker-0") == ["begun"]
+
+
 async def test_a_pod_that_is_deleted_at_once_is_read_as_far_as_it_goes_and_the_gap_is_told(run: Run) -> None:
     run.start("master-0")
     run.server.log("bert-master-0").write("begun")
