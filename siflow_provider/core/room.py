@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from siflow_provider.core.frozen import Frozen
 from siflow_provider.core.placement import Offer, ask_offers, choose
 from siflow_provider.spec.dump import to_data
+from siflow_provider.spec.kube_objects import sizing_patch
 from siflow_provider.spec.load import KINDS
 from siflow_provider.spec.quantity import Resources
 from siflow_provider.spec.resolve import Flavor, ResolvedTask
@@ -85,6 +86,9 @@ class Demand(Frozen):
             kept = {name: value for name, value in data.get(section, {}).items() if name in names}
             if kept:
                 form[section] = kept
+        patch = sizing_patch(data.get("kubernetes", {}).get("patch", {}))
+        if patch:
+            form["kubernetes"] = {**form.get("kubernetes", {}), "patch": patch}
         return cls(
             form={"kind": task.task.kind, **form},
             flavors=tuple(map(_Place.of, task.flavors)),

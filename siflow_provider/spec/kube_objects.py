@@ -16,7 +16,7 @@ from siflow_provider.spec.plain_data import plain_faults
 from siflow_provider.spec.wording import kind_of, none_of, quote, suggest
 from siflow_provider.spec.wrongs import Wrongs
 
-__all__ = ["Toleration", "checked_patch"]
+__all__ = ["Toleration", "checked_patch", "sizing_patch"]
 
 _KEYS = ("key", "operator", "value", "effect", "tolerationSeconds")
 _WORDS = {"operator": ("Exists", "Equal"), "effect": ("NoSchedule", "PreferNoSchedule", "NoExecute")}
@@ -82,3 +82,29 @@ def _has(patch: Any, path: tuple[str, ...]) -> bool:
             return False
         patch = patch[part]
     return True
+
+
+_SIZES = frozenset({"resources", "overhead", "tolerations", "affinity", "nodeSelector"})
+_COUNTS = frozenset({"replicas", "minReplicas", "maxReplicas", "numOfHosts", "groupName", "name", "restartPolicy"})
+_STEPS = frozenset({
+    "spec", "pytorchReplicaSpecs", "Master", "Worker", "rayClusterSpec", "headGroupSpec", "workerGroupSpecs",
+    "submitterPodTemplate", "template", "containers", "initContainers",
+})  # fmt: skip
+
+
+def sizing_patch(patch: Any) -> Any:
+    """Return the part of a patch that changes how much a job asks for and where it may run; nothing else of it.
+
+    Example:
+        >>> sizing_patch({"spec": {"pytorchReplicaSpecs": {"Worker": {"replicas": 3}}, "runPolicy": {}}})
+        {'spec': {'pytorchReplicaSpecs': {'Worker': {'replicas': 3}}}}
+    """
+    if isinstance(patch, list | tuple):
+        return [sizing_patch(item) for item in patch]
+    if not isinstance(patch, Mapping):
+        return patch
+    return {
+        key: value if key in _SIZES | _COUNTS else sizing_patch(value)
+        for key, value in patch.items()
+        if key in _SIZES | _COUNTS | _STEPS
+    }

@@ -82,9 +82,20 @@ def _take(taken: dict[tuple[str, str], int], flavor: str, asked: Mapping[str, in
 
 
 def missing(choices: Sequence[Choice], room: Room) -> list[Missing]:
-    """Return the numbers that explain why no choice fits: of a single pod set, else of all of them together."""
+    """Return the numbers that explain why no choice fits: of the whole task, else of one pod set in one flavor."""
+    flavors = tuple(dict.fromkeys(flavor for one in choices for flavor in one.flavors))
+    whole: dict[str, int] = {}
+    for one in choices:
+        for name, value in one.asked.items():
+            whole[name] = whole.get(name, 0) + value
+    summed = [
+        Missing("", name, need, have, flavors)
+        for name, need in whole.items()
+        if need > (have := sum(max(0, room(flavor, name)) for flavor in flavors))
+    ]
     alone = [short for one in choices for short in _alone(one, room)]
-    return alone or _together(choices, room)
+    # each number may be there and yet in no flavor together with the others
+    return summed or alone or _alone(Choice("", whole, flavors), room)
 
 
 def _alone(one: Choice, room: Room) -> list[Missing]:
@@ -98,21 +109,6 @@ def _alone(one: Choice, room: Room) -> list[Missing]:
         for flavor in one.flavors
     ]
     return min(shorts, key=lambda found: (len(found), sum(_gap(each) for each in found)), default=[])
-
-
-def _together(choices: Sequence[Choice], room: Room) -> list[Missing]:
-    flavors = tuple(dict.fromkeys(flavor for one in choices for flavor in one.flavors))
-    whole: dict[str, int] = {}
-    for one in choices:
-        for name, value in one.asked.items():
-            whole[name] = whole.get(name, 0) + value
-    summed = [
-        Missing("", name, need, have, flavors)
-        for name, need in whole.items()
-        if need > (have := sum(max(0, room(flavor, name)) for flavor in flavors))
-    ]
-    # each number may be there and yet in no flavor together with the others
-    return summed or _alone(Choice("", whole, flavors), room)
 
 
 def _gap(short: Missing) -> float:
