@@ -12,7 +12,7 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Any
 
-from siflow_provider.triggers.shown import fresh_logs
+from siflow_provider.triggers.shown import fresh_logs, log_path
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -29,6 +29,7 @@ WINDOW_BYTES = 64 * 1024
 """Characters after which all lines must have arrived, whatever their number."""
 SILENCE_SECONDS = 20.0
 _PAUSE_SECONDS = 0.05
+_FIND_SECONDS = 2.0
 
 
 class LogDrain:
@@ -48,13 +49,13 @@ class LogDrain:
 
     async def find(self) -> None:
         """Look for the file; to be called once the first line was written."""
-        deadline = time.monotonic() + 2.0
-        while self._path is None and self._instance is not None:
-            files = await asyncio.to_thread(fresh_logs, self._instance)
+        deadline, pause = time.monotonic() + _FIND_SECONDS, _PAUSE_SECONDS
+        place = await asyncio.to_thread(log_path, self._instance)
+        while place is not None and self._path is None and time.monotonic() < deadline:
+            files = await asyncio.to_thread(fresh_logs, place)
             self._path = files[-1] if files else None
-            if self._path is None and time.monotonic() > deadline:
-                return
-            await asyncio.sleep(_PAUSE_SECONDS)
+            await asyncio.sleep(pause)
+            pause *= 2  # hundreds may look at once
 
     async def until_written(self, last: str) -> bool:
         """Wait until `last`, the last line written, is in the file; False when the file does not grow any more."""

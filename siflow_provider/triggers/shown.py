@@ -23,7 +23,7 @@ from siflow_provider.core.frozen import Frozen
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["SHOWN_KEY", "Shown", "fresh_logs", "keep_log", "marker", "read_shown", "trigger_logs"]
+__all__ = ["SHOWN_KEY", "Shown", "fresh_logs", "keep_log", "log_path", "marker", "read_shown", "trigger_logs"]
 
 SHOWN_KEY = "siflow_shown"
 """XCom: the last checkpoint."""
@@ -106,6 +106,12 @@ def trigger_logs(instance: Any) -> list[Path]:
     The name's template is Airflow's own setting; templates that need more than the task instance find nothing. Nor are
     there any where a trigger knows no instance (`airflow dags test`).
     """
+    path = log_path(instance)
+    return [] if path is None else _logs_at(path)
+
+
+def log_path(instance: Any) -> Path | None:
+    """Return where this try's log begins, as its name's template says; None where that can't be told. Blocks."""
     from airflow.providers.common.compat.sdk import conf
     from jinja2 import TemplateError
     from jinja2.sandbox import SandboxedEnvironment
@@ -113,18 +119,19 @@ def trigger_logs(instance: Any) -> list[Path]:
     folder = conf.get("logging", "base_log_folder", fallback="")
     template = conf.get("logging", "log_filename_template", fallback="")
     if instance is None or not folder or "{{" not in template:
-        return []
+        return None
     try:
         name = SandboxedEnvironment().from_string(template).render(ti=instance, try_number=instance.try_number)
     except TemplateError as error:
         _log.debug("can't tell where the log of %s is: %s", instance.task_id, error)
+        return None
+    return Path(folder) / name
+
+
+def _logs_at(path: Path) -> list[Path]:
+    if not path.parent.is_dir():
         return []
-    path = Path(folder) / name
-    return (
-        sorted(each for each in path.parent.iterdir() if each.name.startswith(f"{path.name}.trigger."))
-        if path.parent.is_dir()
-        else []
-    )
+    return sorted(each for each in path.parent.iterdir() if each.name.startswith(f"{path.name}.trigger."))
 
 
 def keep_log(instance: Any, run: str) -> None:
@@ -139,13 +146,14 @@ def keep_log(instance: Any, run: str) -> None:
 
     if conf.getboolean("logging", "remote_logging", fallback=False):
         return
-    for path in fresh_logs(instance):
+    place = log_path(instance)
+    for path in fresh_logs(place) if place is not None else []:
         path.rename(path.with_name(f"{path.name}.{run.replace(', part ', '.')}.log"))
 
 
-def fresh_logs(instance: Any) -> list[Path]:
-    """Return those of `trigger_logs` that were not kept yet, the one written last at the end. Blocks."""
-    fresh = [path for path in trigger_logs(instance) if _FRESH.fullmatch(path.name)]
+def fresh_logs(place: Path) -> list[Path]:
+    """Return those of the logs at `log_path` that were not kept yet, the one written last at the end. Blocks."""
+    fresh = [path for path in _logs_at(place) if _FRESH.fullmatch(path.name)]
     return sorted(fresh, key=lambda path: path.stat().st_mtime)
 
 

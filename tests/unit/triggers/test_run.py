@@ -7,7 +7,6 @@ import json
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -26,30 +25,9 @@ from siflow_provider.spec import PyTorchJob
 from siflow_provider.spec.resolve import resolve
 from siflow_provider.triggers import killed
 from siflow_provider.triggers.killed import killed_by
-from siflow_provider.triggers.run import Carried, RunEvent, RunTrigger, RunTriggerData
+from siflow_provider.triggers.run import Carried
 from siflow_provider.triggers.settle import settling_moment
-
-INSTANCE = SimpleNamespace(dag_id="d", task_id="t", run_id="r", map_index=-1, try_number=1)
-
-
-class Airflow:
-    """What the trigger asks Airflow for: kept XComs, and the task instance's state."""
-
-    def __init__(self) -> None:
-        self.xcoms: dict[str, Any] = {}
-        self.state: str | None = "deferred"
-
-
-@pytest.fixture
-def airflow(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Airflow:
-    fake = Airflow()
-    extra = f'{{"backend": "local", "state_dir": "{tmp_path / "runs"}"}}'
-    monkeypatch.setenv("AIRFLOW_CONN_SIFLOW_DEFAULT", f'{{"conn_type": "siflow", "extra": {extra}}}')
-    monkeypatch.setenv("AIRFLOW__LOGGING__BASE_LOG_FOLDER", str(tmp_path / "logs"))
-    monkeypatch.setattr("siflow_provider.triggers.store.Store._put", lambda *where: fake.xcoms.update(where[-1]))
-    monkeypatch.setattr("siflow_provider.triggers.store.Store._get", lambda *where: fake.xcoms.get(where[-1]))
-    monkeypatch.setattr(killed, "_state", lambda _: fake.state)
-    return fake
+from tests.unit.triggers.airflow import Airflow, first_event, trigger_for
 
 
 @pytest.fixture
@@ -70,18 +48,6 @@ async def submitted(backend: Any, command: str) -> JobRef:
     ref = await backend.submit(backend.render(resolve(PyTorchJob.model_validate(form)), context))
     assert isinstance(ref, JobRef)
     return ref
-
-
-def trigger_for(ref: JobRef, **data: Any) -> RunTrigger:
-    made = RunTriggerData(ref=ref, carried=Carried(prefix="d-t"), **data)
-    trigger = RunTrigger(**json.loads(json.dumps(made.model_dump(mode="json"))))
-    trigger.task_instance = INSTANCE  # type: ignore[assignment]
-    return trigger
-
-
-async def first_event(trigger: RunTrigger) -> RunEvent:
-    event = await anext(aiter(trigger.run()))
-    return RunEvent.model_validate(json.loads(json.dumps(event.payload)))
 
 
 async def wait_phase(backend: Any, ref: JobRef, phase: Phase) -> None:

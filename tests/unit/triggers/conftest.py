@@ -1,0 +1,22 @@
+"""Every trigger of these tests finds a connection to a machine of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from siflow_provider.triggers import killed
+from tests.unit.triggers.airflow import Airflow
+
+
+@pytest.fixture
+def airflow(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Airflow:
+    fake = Airflow()
+    extra = f'{{"backend": "local", "state_dir": "{tmp_path / "runs"}"}}'
+    monkeypatch.setenv("AIRFLOW_CONN_SIFLOW_DEFAULT", f'{{"conn_type": "siflow", "extra": {extra}}}')
+    monkeypatch.setenv("AIRFLOW__LOGGING__BASE_LOG_FOLDER", str(tmp_path / "logs"))
+    monkeypatch.setattr("siflow_provider.triggers.store.Store._put", lambda *where: fake.xcoms.update(where[-1]))
+    monkeypatch.setattr("siflow_provider.triggers.store.Store._get", lambda *where: fake.xcoms.get(where[-1]))
+    monkeypatch.setattr(killed, "_state", lambda _: fake.state)
+    return fake
