@@ -60,7 +60,7 @@ class Replica:
 
 
 def replica_pod(task: ResolvedTask, context: RenderContext, replica: Replica) -> dict[str, Any]:
-    """Return the pod template of one role."""
+    """Return the pod template of one role; when its containers start again is said where the controller reads it."""
     shm_size = task.task.shm_size or half_memory(replica.flavor.resources, replica.units)
     storage = replica_storage(task, context, shm_size=shm_size)
     size = amounts(replica.flavor.resources, replica.units, replica.instance)
@@ -75,7 +75,7 @@ def replica_pod(task: ResolvedTask, context: RenderContext, replica: Replica) ->
     if task.task.monitoring is not None:
         container["ports"] = [_metrics_port(task)]
     container["volumeMounts"] = storage.mounts
-    spec = {"restartPolicy": "Never", **shared_pod_fields(task, replica.flavor), "containers": [container]}
+    spec = {**shared_pod_fields(task, replica.flavor), "containers": [container]}
     selector = {**replica.flavor.node_selector, **task.task.kubernetes.node_selector}
     if selector:
         spec["nodeSelector"] = dict(sorted(selector.items()))

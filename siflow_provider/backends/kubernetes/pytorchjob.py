@@ -57,4 +57,5 @@ def _replicas(task: ResolvedTask, context: RenderContext, role: str, count: int)
         args=("bash", "-c", task.task.command),
         env={},
     )
+    # in the template too, it would be overwritten with a warning event for each job
     return {"replicas": count, "restartPolicy": "Never", "template": replica_pod(task, context, replica)}

@@ -109,7 +109,7 @@ def _cluster(task: ResolvedTask, ray: RaySection, context: RenderContext) -> dic
     cluster: dict[str, Any] = {}
     if ray.autoscaling is not None:
         cluster |= {"enableInTreeAutoscaling": True, "autoscalerOptions": _autoscaler(task, ray, context)}
-    cluster["headGroupSpec"] = {"rayStartParams": start, "template": replica_pod(task, context, head)}
+    cluster["headGroupSpec"] = {"rayStartParams": start, "template": _once(replica_pod(task, context, head))}
     workers = task.task.workers
     if ray.autoscaling is not None or is_template(workers) or workers > 0:
         cluster["workerGroupSpecs"] = [_workers(task, ray, context)]
@@ -124,8 +124,13 @@ def _workers(task: ResolvedTask, ray: RaySection, context: RenderContext) -> dic
         "minReplicas": workers if bounds is None else bounds.min_workers,
         "maxReplicas": workers if bounds is None else bounds.max_workers,
         "rayStartParams": {},
-        "template": replica_pod(task, context, _like_workers(task, "worker")),
+        "template": _once(replica_pod(task, context, _like_workers(task, "worker"))),
     }
+
+
+def _once(template: dict[str, Any]) -> dict[str, Any]:
+    """Return the template of a pod whose containers start once; KubeRay has no other place to say so."""
+    return {**template, "spec": {"restartPolicy": "Never", **template["spec"]}}
 
 
 def _like_workers(task: ResolvedTask, role: str) -> Replica:
