@@ -96,7 +96,8 @@ LINE_MARKS = (
     _mark(
         r"Rendezvous(Timeout|Connection|Closed)Error|DistNetworkError|DistStoreError|Socket Timeout"
         r"|Timed out after \d+ seconds waiting for clients|ncclSystemError|ncclRemoteError"
-        r"|Connection closed by peer|[Cc]onnection reset by peer|Broken pipe|Connect timeout",
+        r"|Connection closed by peer|[Cc]onnection reset by peer|Broken pipe|Connect timeout"
+        r"|Failed to connect to Ray at address",
         FailureClass.PLATFORM,
         "The replicas lost or never found each other: fault_tolerance.max_retries resubmits.",
         transient=True,

@@ -31,6 +31,7 @@ LINES = [
     ("torch.distributed.DistStoreError: Timed out after 61 seconds waiting for clients.", Class.PLATFORM, True),
     ("RuntimeError: [gloo/pair.cc:534] Connection closed by peer [127.0.0.1]:1234", Class.PLATFORM, True),
     ("torch.distributed.DistBackendError: NCCL error, ncclRemoteError: A call failed", Class.PLATFORM, True),
+    ("ConnectionError: Failed to connect to Ray at address: http://head-svc:8265.", Class.PLATFORM, True),
 ]
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from siflow_provider.backends.kubernetes.cluster.resources import PODS
 from siflow_provider.backends.kubernetes.state.objects import uid
 from siflow_provider.backends.kubernetes.state.replicas import MAIN_CONTAINERS, replica_names
+from siflow_provider.core.diagnosis import with_last_lines as judged_with
 from siflow_provider.core.status import main_replica
 from siflow_provider.errors import BackendError
 
@@ -33,7 +34,7 @@ async def with_last_lines(cluster: Cluster, status: Status, seen: Seen) -> Statu
         names = replica_names(status.ref.kind, job, seen.pods)
         pod = next((pod for pod in seen.pods if names.get(uid(pod)) == replica), None)
         lines = () if pod is None else await _tail(cluster, pod, replica)
-        failure = failure.model_copy(update={"last_lines": lines})
+        failure = judged_with(failure, lines)
     return replace(status, failure=status.veil.over_failure(failure))
 
 

@@ -27,6 +27,7 @@ from siflow_provider.backends.kubernetes.life.memory import MEMORY
 from siflow_provider.backends.kubernetes.queueing.source import positions_of
 from siflow_provider.backends.kubernetes.state.objects import Seen
 from siflow_provider.backends.kubernetes.state.queue import newest_workload
+from siflow_provider.backends.kubernetes.state.status import changes_by_time
 from siflow_provider.core.status import Phase, Status
 from siflow_provider.errors import BackendError, BackendUnavailable
 
@@ -238,7 +239,9 @@ def _pause_of(status: Status, seen: Seen) -> float | None:
         return _SETTLING_SECONDS
     if status.phase is Phase.QUEUED:
         return _PLACE_SECONDS
-    return None if status.phase is Phase.RUNNING else _LOOK_AGAIN_SECONDS
+    if status.phase is Phase.RUNNING and not changes_by_time(status.ref, seen, datetime.now(UTC)):
+        return None
+    return _LOOK_AGAIN_SECONDS
 
 
 def _is_settling(job: Mapping[str, Any]) -> bool:

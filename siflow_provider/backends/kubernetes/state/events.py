@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from siflow_provider.backends.kubernetes.state.objects import Object, dig, moment, uid
+from siflow_provider.backends.kubernetes.state.queue import plain_eviction
 from siflow_provider.backends.kubernetes.state.waiting import plain_refusal, plain_scheduling
 from siflow_provider.core.status import Event
 
@@ -12,13 +14,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
 
-__all__ = ["event_time", "events_of", "shown_events"]
+__all__ = ["event_time", "events_of", "is_refusal", "shown_events"]
 
-_SHOWN_NORMAL = frozenset({"Preempted", "Killing", "NodeNotReady", "TaintManagerEviction"})
+_SHOWN_NORMAL = frozenset({"NodeNotReady", "TaintManagerEviction"})
 """Normal events that say something which the phases do not."""
 _EVICTED = "EvictedDueTo"
-_REPEATED_BY_STATE = frozenset({"BackOff", "Unhealthy"})
-"""Warnings that a pod's own state tells better."""
+# source: training-operator v1.9.3 pkg/controller.v1/control, KubeRay v1.6.0 utils/constant.go, Kubernetes batch/job
+_REFUSALS = ("FailedCreate", "FailedToCreate")
+_CONTROLLERS_OWN = ("FailedTo", "FailedCreate", "FailedDelete")
+_RACES = re.compile(r"already exists|not found|the object has been modified")
+"""A controller that looked at an old state of things; it looks again."""
+_NOT_SHOWN = frozenset({"BackOff", "Unhealthy", "SetPodTemplateRestartPolicy"})
+"""Warnings that a pod's own state tells better, and one that tells of the rendering and of no trouble."""
 _MAX_EVENTS = 50
 
 
@@ -38,6 +45,17 @@ def events_of(events: Iterable[Object], obj: Object) -> list[Object]:
     own = uid(obj)
     found = [event for event in events if own and dig(event, "involvedObject", "uid") == own]
     return sorted(found, key=_when)
+
+
+def is_refusal(event: Object) -> bool:
+    """Say whether a controller could not make an object of the run."""
+    reason = str(event.get("reason") or "")
+    return event.get("type") == "Warning" and reason.startswith(_REFUSALS) and not _is_race(event)
+
+
+def _is_race(event: Object) -> bool:
+    own = str(event.get("reason") or "").startswith(_CONTROLLERS_OWN)
+    return own and _RACES.search(str(event.get("message") or "")) is not None
 
 
 def _when(event: Object) -> str:
@@ -65,8 +83,10 @@ def shown_events(events: Iterable[Object], names: Mapping[str, str]) -> tuple[Ev
 
 def _is_shown(event: Object) -> bool:
     reason = str(event.get("reason") or "")
+    if dig(event, "involvedObject", "kind") == "Workload" and not reason.startswith(_EVICTED):
+        return False  # the place in the queue tells it
     if event.get("type") == "Warning":
-        return reason not in _REPEATED_BY_STATE
+        return reason not in _NOT_SHOWN and not _is_race(event)
     return reason in _SHOWN_NORMAL or reason.startswith(_EVICTED)
 
 
@@ -76,6 +96,8 @@ def _text(event: Object, names: Mapping[str, str]) -> str:
     reason, message = str(event.get("reason") or ""), str(event.get("message") or "").strip()
     if reason == "FailedScheduling":
         message = plain_scheduling(message)
+    elif reason.startswith(_EVICTED):
+        reason, message = "Evicted", plain_eviction(message)
     elif "is forbidden" in message:
         message = plain_refusal(message)
     return f"{who}: {reason}: {message}" if message else f"{who}: {reason}"

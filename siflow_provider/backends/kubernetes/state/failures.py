@@ -6,7 +6,7 @@ import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from siflow_provider.backends.kubernetes.state.objects import Object, condition
+from siflow_provider.backends.kubernetes.state.objects import Object, condition, dig
 from siflow_provider.core.diagnosis import Evidence, diagnose
 from siflow_provider.core.status import Failure, FailureClass, Phase
 
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "deactivated",
+    "deleted_failure",
     "driver_failure",
+    "first_deleted",
     "first_failed",
     "lost",
     "member_failure",
@@ -54,8 +56,44 @@ def first_failed(view: View) -> Member | None:
 
     A replica that was killed from outside in the same second as another ended by itself is rather the victim.
     """
-    failed = [member for member in view.members if member.pod is not None and member.pod.phase is Phase.FAILED]
+    known = {member.pod.name for member in view.members if member.pod is not None}
+    others = [member for member in view.fallen if member.pod is not None and member.pod.name not in known]
+    failed = [each for each in (*view.members, *others) if each.pod is not None and each.pod.phase is Phase.FAILED]
     return min(failed, key=_order, default=None)
+
+
+def first_deleted(view: View, end: datetime | None) -> Member | None:
+    """Return the replica whose pod somebody deleted while it ran, and so ended the job; None when that can't be told.
+
+    The operator counts such a pod as failed. It deletes the others itself, after the end, and says which.
+    """
+    found = [each for each in view.members if each.role in _failed_roles(view) and not (each.pod and each.pod.ended)]
+    told = {str(event.get("message")) for event in view.seen.events if event.get("reason") == "SuccessfulDeletePod"}
+    spared = [each for each in found if f"Deleted pod: {view.ref.name}-{each.name}" not in told]
+    if len(found) == 1 or (told and len(spared) == 1):
+        return (spared or found)[0]
+    early = sorted(
+        (each.pod.told_to_leave_at, each.rank or 0, each)
+        for each in found
+        if each.pod is not None
+        and each.pod.told_to_leave_at is not None
+        and (end or _LAST) >= each.pod.told_to_leave_at
+    )
+    unclear = not early or (len(early) > 1 and early[0][0] == early[1][0])
+    return None if unclear else early[0][2]
+
+
+def _failed_roles(view: View) -> set[str]:
+    counts = dig(view.job, "status", "replicaStatuses") or {}
+    return {str(role).lower() for role, each in counts.items() if dig(each, "failed")}
+
+
+def deleted_failure(view: View, member: Member) -> Failure:
+    """Return the failure of a replica whose pod somebody deleted while it ran."""
+    where = f" on {member.pod.node}" if member.pod is not None and member.pod.node else ""
+    cause = member.pod.cause if member.pod is not None else ""
+    reason = cause or f"its pod{where} was deleted by somebody while it ran"
+    return diagnose(Evidence(replica=member.name, rank=member.rank, reason=reason, events=warnings(view)))
 
 
 def _order(member: Member) -> tuple[datetime, bool, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from siflow_provider.backends.kubernetes.state.events import event_time
+from siflow_provider.backends.kubernetes.state.events import event_time, is_refusal
 from siflow_provider.backends.kubernetes.state.objects import Object, condition, dig, is_true
 from siflow_provider.backends.kubernetes.state.waiting import plain_refusal
 from siflow_provider.core.status import Phase
@@ -17,27 +17,26 @@ __all__ = ["starting_reason", "why_missing"]
 
 UNTAKEN_AFTER_SECONDS = 60.0
 _CONTROLLERS = {"PyTorchJob": "the training operator", "RayJob": "KubeRay"}
-# source: training-operator v1.9.3 pkg/controller.v1/control, KubeRay v1.6.0 utils/constant.go, Kubernetes batch/job
-_REFUSALS = ("FailedCreate", "FailedToCreate")
 _SHOWN = 3
 
 
-def why_missing(view: View) -> str:
-    """Return why pods of the run are not made; "" when nobody says so."""
+def why_missing(view: View, role: str = "") -> str:
+    """Return why pods of a role are not made; "" when nobody says so."""
     told = [
         str(condition(cluster, "ReplicaFailure").get("message") or "")
         for cluster in view.seen.clusters
-        if is_true(cluster, "ReplicaFailure")
+        if is_true(cluster, "ReplicaFailure") and role != "submitter"
     ]
-    refusals = [event for event in view.seen.events if _is_refusal(event)]
+    refusals = [event for event in view.seen.events if is_refusal(event) and _is_of(event, role)]
     newest = max(refusals, key=lambda event: str(event_time(event) or ""), default=None)
     if newest is not None:
         told.append(str(newest.get("message") or newest.get("reason")))
     return plain_refusal(told[-1]) if told else ""
 
 
-def _is_refusal(event: Object) -> bool:
-    return event.get("type") == "Warning" and str(event.get("reason") or "").startswith(_REFUSALS)
+def _is_of(event: Object, role: str) -> bool:
+    submitters = dig(event, "involvedObject", "kind") == "Job" or "Submitter" in str(event.get("reason"))
+    return submitters is (role == "submitter")
 
 
 def starting_reason(view: View) -> str:
@@ -50,12 +49,16 @@ def starting_reason(view: View) -> str:
     if not view.sees_pods:
         return "its pods can't be read: pods may not be listed"
     waiting = [member for member in view.members if _waits(member)]
-    told = [f"{member.name}: {text}" for member in waiting if (text := _text(view, member))]
-    if not told:
-        return ""
+    told: dict[str, list[str]] = {}
+    for member in waiting:
+        told.setdefault(_text(view, member), []).append(member.name)
+    texts = [f"{_listed(names)}: {text}" for text, names in told.items() if text][:_SHOWN]
     count = len(view.members)
-    more = f"; and {len(told) - _SHOWN} more" if len(told) > _SHOWN else ""
-    return f"{count - len(waiting)} of {count} replicas run; {'; '.join(told[:_SHOWN])}{more}"
+    return "; ".join([f"{count - len(waiting)} of {count} replicas run", *texts]) if texts else ""
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names) if len(names) <= _SHOWN else f"{names[0]} and {len(names) - 1} more"
 
 
 def _waits(member: Member) -> bool:
@@ -63,4 +66,4 @@ def _waits(member: Member) -> bool:
 
 
 def _text(view: View, member: Member) -> str:
-    return why_missing(view) if member.pod is None else member.pod.reason
+    return why_missing(view, member.role) if member.pod is None else member.pod.reason

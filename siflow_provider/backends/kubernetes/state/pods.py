@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from siflow_provider.backends.kubernetes.state.objects import Object, condition, dig, is_true, items, moment
@@ -11,7 +12,6 @@ from siflow_provider.core.status import Phase
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from datetime import datetime
 
 __all__ = ["PodState", "pod_state"]
 
@@ -43,6 +43,7 @@ class PodState:
         started_at: when its main container started.
         ended_at: when it ended.
         leaving_at: when it must be gone, once it is being deleted.
+        told_to_leave_at: when it was told so.
         waiting: waiting reasons of its containers, such as `ErrImagePull`.
     """
 
@@ -57,6 +58,7 @@ class PodState:
     started_at: datetime | None = None
     ended_at: datetime | None = None
     leaving_at: datetime | None = None
+    told_to_leave_at: datetime | None = None
     waiting: tuple[str, ...] = ()
 
     @property
@@ -77,6 +79,7 @@ def pod_state(pod: Object, container: str, events: Iterable[Object] = ()) -> Pod
     phase = _phase(pod, main)
     end = _Ending.of(pod, main) if phase is Phase.FAILED else _Ending()
     leaving = moment(pod, "metadata", "deletionTimestamp")
+    grace = timedelta(seconds=float(dig(pod, "metadata", "deletionGracePeriodSeconds") or 0))
     started = moment(main, "state", "running", "startedAt") or moment(main, "state", "terminated", "startedAt")
     return PodState(
         name=str(dig(pod, "metadata", "name") or ""),
@@ -85,11 +88,12 @@ def pod_state(pod: Object, container: str, events: Iterable[Object] = ()) -> Pod
         reason=_reason(pod, phase, end, events),
         exit_code=end.exit_code if phase is Phase.FAILED else dig(main, "state", "terminated", "exitCode"),
         out_of_memory=end.out_of_memory,
-        cause=end.cause,
+        cause=end.cause or (_pod_cause(pod) if leaving is not None else ""),
         created_at=moment(pod, "metadata", "creationTimestamp"),
         started_at=started,
         ended_at=_ended_at(pod, main) if phase.terminal else None,
         leaving_at=leaving,
+        told_to_leave_at=None if leaving is None else leaving - grace,
         waiting=tuple(
             str(reason)
             for state in all_container_states(pod)

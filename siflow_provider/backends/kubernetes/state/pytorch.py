@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from siflow_provider.backends.kubernetes.state.failures import first_failed, member_failure, of_run
+from siflow_provider.backends.kubernetes.state.failures import (
+    deleted_failure,
+    first_deleted,
+    first_failed,
+    member_failure,
+    of_run,
+)
 from siflow_provider.backends.kubernetes.state.missing import starting_reason
 from siflow_provider.backends.kubernetes.state.objects import condition, is_true, moment, since
 from siflow_provider.backends.kubernetes.state.view import SETTLE_SECONDS, Verdict, View
@@ -18,6 +24,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from siflow_provider.backends.kubernetes.state.replicas import Member
+    from siflow_provider.core.status import Failure
 
 __all__ = ["ended", "phase", "ran_at"]
 
@@ -43,9 +50,17 @@ def _failed(view: View) -> Verdict | None:
     end, member = _ended_at(view, "Failed"), first_failed(view)
     if member is None and _settles(view, end):
         return None
-    message = str(condition(view.job, "Failed").get("message") or "")
-    failure = of_run(view, message) if member is None else member_failure(view, member)
+    failure = _failure(view, member, end)
     return Verdict(Phase.FAILED, failure.summary, failure, end)
+
+
+def _failure(view: View, member: Member | None, end: datetime | None) -> Failure:
+    if member is not None:
+        return member_failure(view, member)
+    deleted = first_deleted(view, end)
+    if deleted is not None:
+        return deleted_failure(view, deleted)
+    return of_run(view, str(condition(view.job, "Failed").get("message") or ""))
 
 
 def _succeeded(view: View) -> Verdict | None:
@@ -53,17 +68,20 @@ def _succeeded(view: View) -> Verdict | None:
     open_ = [member for member in view.members if member.pod is not None and not member.pod.ended]
     if any(member.pod is not None and member.pod.leaving_at is None for member in open_) and _settles(view, end):
         return None
-    cut = [member.who for member in view.members if view.sees_pods and _is_cut_off(member)]
+    cut = [member.who for member in view.members if _is_cut_off(member)]
     reason = f"the master ended with 0; cut off by that: {', '.join(cut)}" if cut else ""
     return Verdict(Phase.SUCCEEDED, reason, ended_at=end)
 
 
 def _is_cut_off(member: Member) -> bool:
-    return member.role == "worker" and (member.pod is None or member.pod.phase is not Phase.SUCCEEDED)
+    """Say whether a worker was seen unfinished; of one that is gone nobody can tell."""
+    return member.role == "worker" and member.pod is not None and member.pod.phase is not Phase.SUCCEEDED
 
 
 def phase(view: View) -> Verdict:
     """Return where the job is while it neither ended nor waits in a queue."""
+    if view.over:
+        return Verdict(Phase.RUNNING, "it ended; the last states of its pods are still to come")
     if is_true(view.job, "Restarting"):
         return Verdict(Phase.RETRYING, str(condition(view.job, "Restarting").get("message") or ""))
     if not is_true(view.job, "Running"):

@@ -5,6 +5,7 @@ source: Kueue v0.17.0 apis/kueue/v1beta2/workload_types.go, pkg/workload/workloa
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -26,18 +27,30 @@ from siflow_provider.core.status import QueuePlace
 if TYPE_CHECKING:
     from datetime import datetime
 
-__all__ = ["Stay", "newest_workload", "place_of", "queue_of", "queue_reason", "requeues_of", "stay_of"]
+__all__ = [
+    "Stay",
+    "newest_workload",
+    "place_of",
+    "plain_eviction",
+    "queue_of",
+    "queue_reason",
+    "requeues_of",
+    "stay_of",
+]
 
+_TIME_UP = "DeactivatedDueToMaximumExecutionTimeExceeded"
 UNMANAGED_AFTER_SECONDS = 60.0
 """Kueue makes the Workload within a second or two; after this long nobody does."""
+_PREEMPTED = re.compile(r"^Preempted to accommodate a workload .*?\bdue to ([^;]+)")
 _PREEMPTIONS = {
-    "InClusterQueue": "preempted by a job of higher priority in the same queue",
-    "InCohortReclamation": "preempted: another queue of the cohort took its lent quota back",
-    "InCohortFairSharing": "preempted: the cohort's queues get fair shares",
-    "InCohortReclaimWhileBorrowing": "preempted by a job of higher priority while it ran on borrowed quota",
+    "prioritization in the ClusterQueue": "preempted by a job of higher priority in the same queue",
+    "reclamation within the cohort": "preempted: another queue of the cohort took its lent quota back",
+    "Fair Sharing within the cohort": "preempted: the cohort's queues get fair shares",
+    "reclamation within the cohort while borrowing": "preempted by a job of higher priority while it ran on borrowed "
+    "quota",
 }
+"""Kueue's own words. source: Kueue v0.17.0 pkg/scheduler/preemption/preemption.go"""
 _EVICTIONS = {
-    "Preempted": "preempted",
     "PodsReadyTimeout": "its pods were not ready in the time that the cluster allows",
     "AdmissionCheck": "an admission check took its place back",
     "ClusterQueueStopped": "its cluster queue was stopped",
@@ -116,13 +129,25 @@ def _without_workload(job: Object, seen: Seen, now: datetime) -> str:
 
 
 def _eviction(workload: Object | None) -> str:
-    evicted, preempted = condition(workload, "Evicted"), condition(workload, "Preempted")
-    reason = str(evicted.get("reason") or "")
-    if reason == "QuotaReserved":  # in a place again: the old reason is kept in the message only
-        return str(evicted.get("message") or "").removeprefix("Previously: ")
-    if reason == "Preempted" and preempted.get("status") == "True":
-        return _PREEMPTIONS.get(str(preempted.get("reason")), _EVICTIONS["Preempted"])
-    return _EVICTIONS.get(reason, str(evicted.get("message") or reason))
+    evicted = condition(workload, "Evicted")
+    reason, message = str(evicted.get("reason") or ""), str(evicted.get("message") or "")
+    if reason in {"Preempted", "QuotaReserved"}:  # the latter in a place again: the message keeps the old reason
+        return plain_eviction(message.removeprefix("Previously: "))
+    return _EVICTIONS.get(reason, message or reason)
+
+
+def plain_eviction(message: str) -> str:
+    """Return why the queue took a place back, without the uids in Kueue's message.
+
+    Example:
+        >>> plain_eviction("Preempted to accommodate a workload (UID: 7) due to prioritization in the ClusterQueue")
+        'preempted by a job of higher priority in the same queue'
+    """
+    match = _PREEMPTED.match(message)
+    if match is None:
+        return message
+    cause = match[1].strip()
+    return _PREEMPTIONS.get(cause, f"preempted: {cause}")
 
 
 def _checks(workload: Object) -> list[str]:
@@ -177,6 +202,6 @@ def _admitted_at(job: Object, workload: Object | None) -> datetime | None:
 
 def _held_before(workload: Object | None) -> float:
     past = dig(workload, "status", "accumulatedPastExecutionTimeSeconds")
-    if past is None and condition(workload, "Evicted").get("reason") == "DeactivatedDueToMaximumExecutionTimeExceeded":
+    if past is None and not is_true(workload, "Admitted") and condition(workload, "Evicted").get("reason") == _TIME_UP:
         past = dig(workload, "spec", "maximumExecutionTimeSeconds")  # Kueue clears the sum when the time is used up
     return float(past or 0.0)

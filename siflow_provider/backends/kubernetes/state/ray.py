@@ -109,7 +109,7 @@ def phase(view: View) -> Verdict:
                 return Verdict(Phase.STARTING, starting_reason(view) or "the driver is being submitted to the cluster")
             return Verdict(Phase.RUNNING)
         case "Failed":
-            return Verdict(Phase.RUNNING, str(dig(view.job, "status", "message") or ""))
+            return Verdict(Phase.RUNNING, "it ended; the last states of its pods are still to come")
     return Verdict(Phase.UNKNOWN, f"KubeRay says {_deployment(view.job)} {_job_status(view.job)}".strip())
 
 

@@ -10,14 +10,25 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from siflow_provider.backends.kubernetes.state.events import events_of
-from siflow_provider.backends.kubernetes.state.objects import Object, Seen, dig, items, labels, uid
+from siflow_provider.backends.kubernetes.state.objects import (
+    Object,
+    Seen,
+    dig,
+    is_true,
+    items,
+    labels,
+    moment,
+    since,
+    uid,
+)
 from siflow_provider.backends.kubernetes.state.pods import PodState, pod_state
 from siflow_provider.core.status import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from datetime import datetime
 
-__all__ = ["Member", "members", "replica_names"]
+__all__ = ["MAIN_CONTAINERS", "Member", "fallen", "members", "replica_names"]
 
 _TYPE = "training.kubeflow.org/replica-type"
 _INDEX = "training.kubeflow.org/replica-index"
@@ -63,11 +74,44 @@ def replica_names(kind: Kind, job: Object, pods: Iterable[Object]) -> dict[str, 
     return {uid(pod): name for name, pod in _by_name(kind, job, pods).items()}
 
 
-def members(kind: Kind, job: Object, seen: Seen) -> tuple[Member, ...]:
-    """Return the replicas in the order of their ranks; Ray's: submitter, head, workers."""
-    found = _by_name(kind, job, seen.pods)
+def members(kind: Kind, job: Object, seen: Seen, *, over: bool) -> tuple[Member, ...]:
+    """Return the replicas in the order of their ranks; Ray's: submitter, head, workers.
+
+    Args:
+        kind: the job's kind.
+        job: the job.
+        seen: the run's objects.
+        over: True when no pod is made any more: then those that were deleted tell how the replicas ended.
+    """
+    found = _by_name(kind, job, (*_of_this_stay(seen), *seen.pods) if over else seen.pods)
     names = list(dict.fromkeys([*_expected(kind, job), *sorted(found, key=_order)]))
     return tuple(_member(kind, name, found.get(name), seen) for name in names)
+
+
+def fallen(kind: Kind, job: Object, seen: Seen) -> tuple[Member, ...]:
+    """Return Ray's pods that failed and were replaced, under their role's name, or a worker's under the pod's own."""
+    if kind != "RayJob":
+        return ()
+    pods = [pod for pod in (*_of_this_stay(seen), *seen.pods) if dig(pod, "status", "phase") == "Failed"]
+    cluster = _cluster_name(job, pods)
+    out = []
+    for pod in pods:
+        role = labels(pod).get(_NODE_TYPE, "")
+        if role and labels(pod).get(_CLUSTER) == cluster:
+            name = "head-0" if role == "head" else str(dig(pod, "metadata", "name"))
+            out.append(Member(name, role, None, pod_state(pod, f"ray-{role}", events_of(seen.events, pod))))
+    return tuple(out)
+
+
+def _of_this_stay(seen: Seen) -> list[Object]:
+    """Return the deleted pods that were made since the queue let the run go: earlier ones were put out by the queue."""
+    began = since(seen.workload, "Admitted") if is_true(seen.workload, "Admitted") else None
+    return [pod for pod in seen.gone_pods if began is None or _is_younger(pod, began)]
+
+
+def _is_younger(pod: Object, than: datetime) -> bool:
+    made = moment(pod, "metadata", "creationTimestamp")
+    return made is not None and made >= than
 
 
 def _member(kind: Kind, name: str, pod: Object | None, seen: Seen) -> Member:

@@ -17,7 +17,7 @@ from siflow_provider.backends.kubernetes.state.objects import Seen, condition, d
 from siflow_provider.backends.kubernetes.state.pulls import failed_pulls
 from siflow_provider.backends.kubernetes.state.queue import place_of, queue_of, queue_reason, stay_of
 from siflow_provider.backends.kubernetes.state.size import accelerators_of
-from siflow_provider.backends.kubernetes.state.stuck import stuck
+from siflow_provider.backends.kubernetes.state.stuck import ripens, stuck
 from siflow_provider.backends.kubernetes.state.view import Verdict, View
 from siflow_provider.core.status import JobRef, Phase, ReplicaStatus, Status
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from siflow_provider.backends.kubernetes.state.replicas import Member
 
-__all__ = ["status_of"]
+__all__ = ["changes_by_time", "status_of"]
 
 _UNSUSPENDED = "it is suspended by hand (spec.suspend), and no queue will let it go"
 
@@ -69,6 +69,16 @@ def status_of(ref: JobRef, seen: Seen, now: datetime) -> Status:
         leftover=verdict.leftover,
         **notes(view.job),
     )
+
+
+def changes_by_time(ref: JobRef, seen: Seen, now: datetime) -> bool:
+    """Say whether the snapshot of a running run may become another one although nothing happens in the cluster.
+
+    Whoever waits for events alone looks again now and then as long as this is so; a run in any other phase is looked at
+    again anyway.
+    """
+    view = _view(ref, seen, now)
+    return view is not None and (view.over or ripens(view))
 
 
 def _view(ref: JobRef, seen: Seen, now: datetime) -> View | None:
@@ -157,7 +167,7 @@ def _stopper(view: View) -> str:
 def _replica(view: View, verdict: Verdict, member: Member) -> ReplicaStatus:
     pod = member.pod
     if pod is None:
-        phase, reason = _without_pod(view, verdict)
+        phase, reason = _without_pod(view, verdict, member)
         return ReplicaStatus(member.name, member.role, phase, member.rank, reason=reason)
     phase = pod.phase
     if verdict.phase.terminal and not verdict.leftover and not phase.terminal:
@@ -165,9 +175,9 @@ def _replica(view: View, verdict: Verdict, member: Member) -> ReplicaStatus:
     return ReplicaStatus(member.name, member.role, phase, member.rank, pod.node, pod.exit_code, pod.reason)
 
 
-def _without_pod(view: View, verdict: Verdict) -> tuple[Phase, str]:
+def _without_pod(view: View, verdict: Verdict, member: Member) -> tuple[Phase, str]:
     if verdict.phase is Phase.QUEUED:
         return Phase.QUEUED, ""
     if not verdict.phase.terminal:
-        return Phase.STARTING, why_missing(view)
+        return Phase.STARTING, why_missing(view, member.role)
     return (Phase.LOST if verdict.phase is Phase.LOST else Phase.STOPPED), ""

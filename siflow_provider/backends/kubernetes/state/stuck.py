@@ -20,7 +20,9 @@ from siflow_provider.core.status import Failure, Phase
 if TYPE_CHECKING:
     from datetime import datetime
 
-__all__ = ["STUCK_SECONDS", "stuck"]
+    from siflow_provider.backends.kubernetes.state.pods import PodState
+
+__all__ = ["STUCK_SECONDS", "ripens", "stuck"]
 
 STUCK_SECONDS = 120.0
 """How long controllers may take to tell an end that the pods already show; they need seconds."""
@@ -36,6 +38,17 @@ def stuck(view: View) -> Verdict | None:
     if view.ref.kind == "RayJob":
         return _dead_ray(view)
     return _dead_member(view)
+
+
+def ripens(view: View) -> bool:
+    """Say whether time alone may bring such an end: a replica is gone, ended, leaving or new while the run goes on."""
+    began = moment(view.job, "status", "rayJobInfo", "startTime")
+    return any(member.pod is None or _is_out_of_step(member.pod, began) for member in view.members)
+
+
+def _is_out_of_step(pod: PodState, began: datetime | None) -> bool:
+    new = began is not None and pod.created_at is not None and pod.created_at > began
+    return new or pod.ended or pod.leaving_at is not None
 
 
 def _verdict(view: View, failure: Failure, at: datetime | None = None) -> Verdict:

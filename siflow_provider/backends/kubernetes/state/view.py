@@ -8,8 +8,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from siflow_provider.backends.kubernetes.state.events import shown_events
-from siflow_provider.backends.kubernetes.state.objects import Object, Seen, moment, uid
-from siflow_provider.backends.kubernetes.state.replicas import Member, members, replica_names
+from siflow_provider.backends.kubernetes.state.objects import Object, Seen, dig, is_true, moment, uid
+from siflow_provider.backends.kubernetes.state.queue import queue_of
+from siflow_provider.backends.kubernetes.state.replicas import Member, fallen, members, replica_names
 from siflow_provider.core.status import Event, Failure, JobRef, Phase
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SETTLE_SECONDS", "Verdict", "View"]
 
+_RAY_ENDS = frozenset({"Complete", "Failed", "ValidationFailed"})
 SETTLE_SECONDS = 5.0
 """Job and pods come in streams of their own; so long an end waits for the pods that explain it."""
 
@@ -57,12 +59,26 @@ class View:
     @cached_property
     def members(self) -> tuple[Member, ...]:
         """The replicas in order."""
-        return members(self.ref.kind, self.job, self.seen)
+        return members(self.ref.kind, self.job, self.seen, over=self.over)
+
+    @cached_property
+    def fallen(self) -> tuple[Member, ...]:
+        """Pods that failed and that others have taken the place of."""
+        return fallen(self.ref.kind, self.job, self.seen)
+
+    @property
+    def over(self) -> bool:
+        """Whether the job's controller has written its end, or the job is gone: no pod is made any more."""
+        ended = is_true(self.job, "Failed") or is_true(self.job, "Succeeded")
+        return ended or not self.alive or dig(self.job, "status", "jobDeploymentStatus") in _RAY_ENDS
 
     @cached_property
     def names(self) -> Mapping[str, str]:
         """Object uid -> what people call it."""
-        return {uid(self.job): self.ref.name, **replica_names(self.ref.kind, self.job, self.seen.pods)}
+        seen = self.seen
+        own = {uid(self.job): self.ref.name, uid(seen.workload): f"queue {queue_of(self.job)}"}
+        clusters = {uid(cluster): "the Ray cluster" for cluster in seen.clusters}
+        return {**own, **clusters, **replica_names(self.ref.kind, self.job, (*seen.gone_pods, *seen.pods))}
 
     @cached_property
     def events(self) -> tuple[Event, ...]:

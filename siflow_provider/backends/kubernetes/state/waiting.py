@@ -21,9 +21,8 @@ _START_TROUBLE = frozenset(
 _MOUNT_EVENTS = frozenset({"FailedMount", "FailedAttachVolume", "FailedMapVolume"})
 _VOLUME = re.compile(r"[Vv]olumes? \"([^\"]+)\"")
 _UNMOUNTED = re.compile(r"unmounted volumes=\[([^\]]+)\]")
-_NODES = re.compile(r"^0/(\d+) nodes are available: (.*?)(?:\.? preemption:.*)?$", re.DOTALL)
+_NODES = re.compile(r"^0/(\d+) nodes are available: (.*?)(?:\. .*)?$", re.DOTALL)
 _SHORT = re.compile(r"^(\d+) Insufficient (\S+?)[.,]?$")
-_OTHER = re.compile(r"^(\d+) (.*)$", re.DOTALL)
 _QUOTA = re.compile(r"exceeded quota: ([^,]+), requested: (.+?), used: (.+?), limited: (.+?)\.?$", re.DOTALL)
 _FORBIDDEN = re.compile(r"^.*?\bis forbidden: ", re.DOTALL)
 
@@ -57,7 +56,7 @@ def plain_scheduling(message: str) -> str:
     """Return the scheduler's message with the resources that are short named first.
 
     Example:
-        >>> plain_scheduling("0/3 nodes are available: 2 Insufficient nvidia.com/gpu, 1 node(s) were unschedulable.")
+        >>> plain_scheduling("0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient nvidia.com/gpu.")
         'no node can take it: nvidia.com/gpu is short on 2 of 3 nodes; 1 node(s) were unschedulable'
     """
     match = _NODES.match(message.strip())
@@ -70,7 +69,7 @@ def plain_scheduling(message: str) -> str:
         if lack is not None:
             short.append(f"{lack[2]} is short on {lack[1]} of {total} nodes")
         elif part:
-            other.append(part if _OTHER.match(part) else f"{part}")
+            other.append(part)
     return f"no node can take it: {'; '.join(short + other)}"
 
 

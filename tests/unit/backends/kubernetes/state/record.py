@@ -45,7 +45,8 @@ from tests.unit.backends.kubernetes.state.scenarios import SCENARIOS, Scenario
 from tests.unit.backends.kubernetes.tasks import pytorch, ray, resolved
 
 OWN = "state-recording"
-LONGEST_SECONDS = 180.0
+LONGEST_SECONDS = 120.0
+QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
 LOOK_SECONDS = 0.3
 _COVERED = {"cpu": 400, "memory": "4Ti", "nvidia.com/gpu": 8}
 
@@ -60,6 +61,9 @@ class Recorder:
 
     async def record(self) -> Recording:
         """Follow the run to its end and a little further."""
+        if self.scenario.quota:
+            quota = {"metadata": {"name": OWN}, "spec": {"hard": self.scenario.quota}}
+            await self.api.create(QUOTAS.path(OWN), {"apiVersion": "v1", "kind": QUOTAS.kind, **quota})
         ref = await self.submit(self.scenario)
         self.recording = Recording(ref)
         acts, deadline = list(self.scenario.acts), asyncio.get_running_loop().time() + LONGEST_SECONDS
@@ -194,6 +198,7 @@ async def main(kubeconfig: str, names: list[str]) -> None:
                 print(f"{name}: {len(recording.steps)} steps")  # noqa: T201 - a script
                 path = job_resource(recording.ref.kind).path(OWN, recording.ref.name)
                 await api.delete(path)
+                await api.delete(QUOTAS.path(OWN, OWN))
         finally:
             await _tear_down(api)
 

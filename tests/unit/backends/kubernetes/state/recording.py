@@ -1,7 +1,7 @@
 """A run as a cluster showed it, step by step: how it is written down, and read again by tests.
 
-A file holds the ref and steps; a step holds its moment, the objects that are new or changed and the uids of those that
-are gone. What tells nothing of a run's state is left out.
+A file holds the ref and steps; a step holds its moment, the objects that are new or changed (of a changed one only the
+parts that did) and the uids of those that are gone. What tells nothing of a run's state is left out.
 """
 
 from __future__ import annotations
@@ -19,7 +19,16 @@ from siflow_provider.backends.kubernetes.state.queue import newest_workload
 from siflow_provider.core.status import JobRef
 
 FOLDER = Path(__file__).parent / "recorded"
-_METADATA = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "labels", "annotations")
+_METADATA = (
+    "name",
+    "namespace",
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "labels",
+    "annotations",
+)
 _DULL = {
     "managedFields", "resourceVersion", "generation", "ownerReferences", "finalizers", "containerID", "imageID",
     "hostIP", "hostIPs", "podIP", "podIPs", "observedGeneration", "lastProbeTime", "nodeSelector", "selector",
@@ -40,7 +49,9 @@ class Recording:
     def add(self, time: datetime, objects: list[dict[str, Any]]) -> None:
         """Write down what changed since the last step; nothing when nothing did."""
         now = {each["metadata"]["uid"]: _short(each) for each in objects}
-        changed = [each for uid, each in now.items() if self._known.get(uid) != each]
+        changed = [
+            _changes(self._known.get(uid, {}), each) for uid, each in now.items() if self._known.get(uid) != each
+        ]
         gone = sorted(self._known.keys() - now.keys())
         if changed or gone:
             self.steps.append({"time": time.isoformat(timespec="milliseconds"), "put": changed, "gone": gone})
@@ -57,9 +68,21 @@ class Recording:
         known: dict[str, dict[str, Any]] = {}
         gone: dict[str, dict[str, Any]] = {}
         for step in self.steps:
-            known.update({each["metadata"]["uid"]: each for each in step["put"]})
+            for each in step["put"]:
+                uid = each["metadata"]["uid"]
+                before = known.get(uid, {})
+                metadata = {**before.get("metadata", {}), **each["metadata"]}
+                known[uid] = {**before, **each, "metadata": metadata}
             gone.update({uid: known.pop(uid) for uid in step["gone"]})
             yield datetime.fromisoformat(step["time"]), _seen(self.ref, known, gone)
+
+
+def _changes(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
+    """Return the parts that differ, and the uid to know whose they are."""
+    out = {key: value for key, value in now.items() if key != "metadata" and before.get(key) != value}
+    metadata = now["metadata"]
+    old = before.get("metadata", {})
+    return {**out, "metadata": {key: value for key, value in metadata.items() if key == "uid" or old.get(key) != value}}
 
 
 def read(name: str) -> Recording:
@@ -85,11 +108,22 @@ def _seen(ref: JobRef, known: dict[str, dict[str, Any]], gone: dict[str, dict[st
 
 def _short(obj: dict[str, Any]) -> dict[str, Any]:
     kept = trimmed(obj)
-    metadata = {name: kept["metadata"][name] for name in _METADATA if name in kept["metadata"]}
+    names = _METADATA if kept["kind"] in {"PyTorchJob", "RayJob"} else _METADATA[:-1]
+    metadata = {name: kept["metadata"][name] for name in names if name in kept["metadata"]}
+    for template in _templates(kept.get("spec")):
+        template.pop("metadata", None)
     body: dict[str, Any] = _walk(
         {name: value for name, value in kept.items() if name not in {"metadata", "apiVersion"}}
     )
     return {"metadata": metadata, **body}
+
+
+def _templates(node: Any) -> Iterator[dict[str, Any]]:
+    for name, value in node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ():
+        if name in {"template", "submitterPodTemplate"} and isinstance(value, dict):
+            yield value
+        else:
+            yield from _templates(value)
 
 
 def _walk(node: Any) -> Any:

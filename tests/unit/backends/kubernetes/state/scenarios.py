@@ -26,6 +26,8 @@ class Scenario:
         queued: submitted to the queue.
         gpus: of each replica.
         patch: on the rendered job.
+        labels: of the job, beside its own.
+        quota: hard limits of the namespace's ResourceQuota, there while the run is.
         last: how long to look on after the end, in seconds.
     """
 
@@ -38,6 +40,7 @@ class Scenario:
     priority: str | None = "state-low"
     patch: dict[str, Any] = field(default_factory=dict)
     labels: dict[str, str] = field(default_factory=dict)
+    quota: dict[str, str] = field(default_factory=dict)
     last: float = 4.0
 
 
@@ -75,6 +78,7 @@ def delete_job(*, by: str = "") -> Act:
         path = job_resource(status.ref.kind).path(recorder.namespace, status.ref.name)
         if by:
             await recorder.api.patch(path, {"metadata": {"annotations": {"siflow-provider/stopped-by": by}}})
+            await recorder.look()
         await recorder.api.delete(path)
 
     return act
@@ -86,6 +90,7 @@ FAILS = {"fakepod.test/duration": "3", "fakepod.test/exit-code": "1"}
 HEAD = {"fakepod.test/ray-job-duration": "4"}
 SUBMITTER = {"fakepod.test/duration": "6"}
 WHOLE_GANG = {"master": ENDS, "worker": ENDS}
+GIVE_UP = ((phase(Phase.STARTING), wait(4)), (phase(Phase.STARTING), delete_job(by="ana")))
 WRONG_HEAD = {"rayStartParams": {"labels": "a=b"}}
 WHOLE_RAY = {"head": HEAD, "submitter": SUBMITTER}
 
@@ -114,11 +119,9 @@ SCENARIOS: dict[str, Scenario] = {
     ),
     "pytorch-image": Scenario(
         pods={"master": LATER, "worker": {**LATER, "fakepod.test/image-pull-error": "true"}},
-        acts=((phase(Phase.STARTING), wait(4)), (phase(Phase.STARTING), delete_job(by="ana"))),
+        acts=GIVE_UP,
     ),
-    "pytorch-no-node": Scenario(
-        queued=False, gpus=9, acts=((phase(Phase.STARTING), wait(4)), (phase(Phase.STARTING), delete_job(by="ana")))
-    ),
+    "pytorch-no-node": Scenario(queued=False, gpus=9, acts=GIVE_UP),
     "pytorch-time-is-up": Scenario(
         pods={"master": LATER, "worker": LATER}, labels={"kueue.x-k8s.io/max-exec-time-seconds": "5"}
     ),
@@ -131,13 +134,8 @@ SCENARIOS: dict[str, Scenario] = {
         pods={"head": {"fakepod.test/ray-job-duration": "8"}, "submitter": {"fakepod.test/duration": "10"}},
         acts=((phase(Phase.RUNNING), rival(priority="state-high", seconds=4)),),
     ),
-    "ray-head-lost": Scenario(
-        kind="RayJob",
-        queued=False,
-        pods={"head": {"fakepod.test/ray-job-duration": "60"}, "submitter": {"fakepod.test/duration": "90"}},
-        acts=((phase(Phase.RUNNING), delete_pod("head-0")), (phase(Phase.RUNNING), wait(40))),
-        last=1.0,
-    ),
+    "pytorch-over-resource-quota": Scenario(queued=False, quota={"pods": "2"}, acts=GIVE_UP),
+    "ray-over-resource-quota": Scenario(kind="RayJob", queued=False, quota={"pods": "2"}, acts=GIVE_UP),
     "ray-submitter-fails": Scenario(
         kind="RayJob",
         queued=False,
