@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from siflow_provider.backends.kubernetes.cluster.errors import Denied, NotFound
 from siflow_provider.backends.kubernetes.queueing.picture import Items
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Reader"]
 
 _FORBIDDEN = 403
+_T = TypeVar("_T")
 
 
 @dataclass(slots=True)
@@ -24,6 +25,13 @@ class _Kept:
     reading: asyncio.Lock = field(default_factory=asyncio.Lock)
     until: float = 0.0
     items: Items | None = None
+
+
+@dataclass(slots=True)
+class _Made:
+    making: asyncio.Lock = field(default_factory=asyncio.Lock)
+    parts: tuple[object, ...] = ()
+    result: Any = None
 
 
 class Reader:
@@ -38,6 +46,7 @@ class Reader:
         self._api = api
         self._keep = keep_seconds
         self._lists: dict[tuple[str, object], _Kept] = {}
+        self._made: dict[object, _Made] = {}
 
     def forget(self) -> None:
         """Let every list be read anew, for whoever has just changed what they show."""
@@ -95,6 +104,16 @@ class Reader:
                 kept.items = await self._get(path)
                 kept.until = clock.time() + self._keep
             return kept.items
+
+    async def made(self, make: Callable[..., _T], *parts: object) -> _T:
+        """Return what `make` makes of these very lists, made once for all who ask, and beside the event loop."""
+        kept = self._made.setdefault(make, _Made())
+        async with kept.making:
+            if len(kept.parts) != len(parts) or any(old is not new for old, new in zip(kept.parts, parts, strict=True)):
+                kept.result = await asyncio.to_thread(make, *parts)
+                kept.parts = parts
+            result: _T = kept.result
+            return result
 
     async def _get(self, path: str) -> Items | None:
         try:

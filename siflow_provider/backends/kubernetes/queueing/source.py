@@ -127,7 +127,7 @@ async def _nodes(read: Reader, groups: Mapping[str, object]) -> dict[str, Any]:
         read.items(PODS, trim=trim_pod, selector=_LIVING),
         read.one(CONFIGMAPS, *_AUTOSCALER_STATUS),
     )
-    found = None if nodes is None else await asyncio.to_thread(machines, nodes, pods)
+    found = None if nodes is None else await read.made(machines, nodes, pods)
     return {"machines": found, "static": grows == () and _is_static(found, groups)}
 
 

@@ -1,0 +1,113 @@
+"""What is called impossible, Kueue never admits; and what it could take now, it takes. Real Kueue decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import HealthCheck, Phase, event, given, settings, target
+from hypothesis import strategies as st
+
+from siflow_provider.backends.kubernetes.cluster.shared import Cluster, open_cluster
+from siflow_provider.backends.kubernetes.queueing.source import quota
+from siflow_provider.backends.settings import Settings
+from siflow_provider.core.quota import QuotaReport, Verdict
+from tests.control_plane.admin import Admin, Object, condition
+from tests.control_plane.plane import ControlPlane
+from tests.integration.queue_scenes import Scene, asked, scenes, workload
+
+pytestmark = pytest.mark.timeout(900)
+
+_ROUNDS, _SCENES = 8, 8
+
+
+@dataclass
+class Judged:
+    """What was said of one task, and where Kueue's own verdict stands."""
+
+    scene: Scene
+    path: str
+    report: QuotaReport
+    admitted: bool
+
+
+class World:
+    """All that a test made; it stays to the end, so that Kueue may still change its mind."""
+
+    def __init__(self, admin: Admin, namespace: str) -> None:
+        self.admin = admin
+        self.namespace = namespace
+        self.judged: list[Judged] = []
+        self.made: list[str] = []
+
+    def create(self, obj: Object) -> str:
+        self.admin.create(obj)
+        path = self.admin.path_of(obj)
+        self.made.append(path)
+        return path
+
+    def decided(self, path: str) -> bool:
+        """Wait until Kueue has looked at a Workload, and say whether it let it in."""
+        found = self.admin.wait(path, lambda each: condition(each, "QuotaReserved"), "looked at by Kueue")
+        return condition(found, "QuotaReserved") == "True"
+
+    def submit(self, scene: Scene, word: str) -> str:
+        ask = scene.ask if word == "mine" else scene.before
+        assert ask is not None
+        _, sets = asked(ask, scene.name(word), self.namespace)
+        return self.create(workload(scene.name(f"{word}-task"), self.namespace, scene.name(word), sets))
+
+    def prepare(self, scene: Scene) -> None:
+        """Make the queues, let the neighbour hold something, and wait until its queue says so."""
+        for path in [self.create(obj) for obj in scene.objects(self.namespace)]:
+            if "queues/" in path:
+                self.admin.wait(path, lambda each: condition(each, "Active") == "True", "active")
+        if scene.before is not None and self.decided(self.submit(scene, "other")):
+            path = self.admin.path("ClusterQueue", scene.name("other"))
+            self.admin.wait(path, lambda each: (each or {}).get("status", {}).get("reservingWorkloads"), "holds it")
+
+
+@pytest.fixture
+def world(admin: Admin, namespace: str) -> Iterator[World]:
+    world = World(admin, namespace)
+    yield world
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(admin.delete, reversed(world.made)))
+
+
+def connection(plane: ControlPlane) -> Settings:
+    return Settings(backend="kubernetes", kubernetes={"kube_config_path": str(plane.kubeconfig)})
+
+
+async def judge(world: World, cluster: Cluster, scene: Scene) -> Judged:
+    task, _ = asked(scene.ask, scene.name("mine"), world.namespace)
+    report = await quota(cluster, task)
+    path = world.submit(scene, "mine")
+    return Judged(scene, path, report, world.decided(path))
+
+
+@settings(
+    max_examples=_ROUNDS,
+    deadline=None,
+    derandomize=True,
+    phases=(Phase.generate,),  # each scene stands for itself, and a second look at one costs as much as the first
+    suppress_health_check=(HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large),
+)
+@given(batch=st.lists(scenes, min_size=_SCENES, max_size=_SCENES))
+async def test_what_is_called_impossible_is_never_admitted_and_what_fits_is(
+    world: World, control_plane: ControlPlane, batch: list[Scene]
+) -> None:
+    with ThreadPoolExecutor(len(batch)) as pool:
+        list(pool.map(world.prepare, batch))
+    async with open_cluster(connection(control_plane)) as cluster:
+        judged = [await judge(world, cluster, scene) for scene in batch]
+    world.judged += judged
+    assert [str(each) for each in judged if each.report.fits_now is not each.admitted] == []
+    # those of earlier rounds had time to change
+    never = [each for each in world.judged if each.report.never]
+    assert [str(each) for each in never if condition(world.admin.find(each.path), "QuotaReserved") == "True"] == []
+    target(len(never), label="called impossible")
+    for each in judged:
+        event(f"never: {each.report.ever.verdict is Verdict.NO}, Kueue admitted: {each.admitted}")
