@@ -6,6 +6,7 @@ import asyncio
 import shutil
 import socket
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from tests.platform.pods import Pod
@@ -31,10 +32,10 @@ class RayPods:
         head = ["ray", "start", "--head", f"--port={port}", f"--temp-dir={self._temp}", "--include-dashboard=false"]
         await self._head.start([*head, *ports, *NODE], env, self._folder)
         address = f"127.0.0.1:{port}"
-        if await _until(lambda: _alive(address, 1), stopping):
+        if await _until(lambda: _joined(self._head), stopping):  # a worker gives up on a head that is not ready
             for worker in self._workers:
                 await worker.start(["ray", "start", f"--address={address}", *NODE], env, self._folder)
-            await _until(lambda: _alive(address, 1 + len(self._workers)), stopping)
+            await _until(lambda: all(map(_joined, self._workers)), stopping)
         if stopping.is_set():
             return []
         await self._submitter.start(["bash", "-c", command], {**env, "RAY_ADDRESS": address}, self._folder)
@@ -45,26 +46,16 @@ class RayPods:
         shutil.rmtree(self._temp, ignore_errors=True)
 
 
-async def _until(ready: object, stopping: asyncio.Event) -> bool:
+async def _until(ready: Callable[[], bool], stopping: asyncio.Event) -> bool:
     while not stopping.is_set():
-        if await ready():  # type: ignore[operator]
+        if await asyncio.to_thread(ready):
             return True
         await asyncio.sleep(0.2)
     return False
 
 
-async def _alive(address: str, count: int) -> bool:
-    """Ask the head how many nodes are there."""
-    code = (
-        "import sys; from ray._raylet import GcsClient; "
-        f"sys.exit(sum(n.state == 0 for n in GcsClient(address='{address}').get_all_node_info().values()) < {count})"
-    )
-    import sys
-
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", code, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL
-    )
-    return await process.wait() == 0
+def _joined(pod: Pod) -> bool:
+    return "Ray runtime started" in pod.log.read_text(errors="replace")
 
 
 def _free_ports(count: int) -> list[int]:

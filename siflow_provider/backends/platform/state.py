@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from siflow_provider.backends.platform.mark import Mark, read_veil
 from siflow_provider.core.status import (
-    Event,
     Failure,
     FailureClass,
     JobRef,
@@ -118,19 +117,11 @@ def status_of(
     now: datetime,
     stopped_by: str = "",
     failure: Failure | None = None,
-    events: tuple[Event, ...] = (),
 ) -> Status:
-    """Return the whole snapshot.
+    """Return the whole snapshot of a task as it is now.
 
-    Args:
-        ref: the run.
-        task: the task as it is now.
-        mark: what the task says about the run.
-        pods: its pods; () when they are not looked at.
-        now: for the time in the queue.
-        stopped_by: who asked for a stop, where this process knows it.
-        failure: for a failed one; without it a plain one is made from what the platform says.
-        events: what is worth telling.
+    `pods` are () when they are not looked at; `stopped_by` is for a process that knows it; without a `failure` a plain
+    one is made from what the platform says.
     """
     phase = phase_of(task.status)
     return Status(
@@ -139,7 +130,6 @@ def status_of(
         reason=_reason(task, phase),
         replicas=tuple(replica for replica, _ in replicas_of(pods, mark, phase).values()),
         queue=_queue(task) if phase is Phase.QUEUED else None,
-        events=events,
         **_times(task, phase, now),
         gpus=mark.gpus,
         stopped_by=(stopped_by or task.status_msg or "somebody on the platform") if phase is Phase.STOPPED else "",

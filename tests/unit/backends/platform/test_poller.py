@@ -1,0 +1,76 @@
+"""Who waits asks for little."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+
+from siflow_provider.backends.platform.backend import PlatformBackend
+from siflow_provider.core.status import JobRef, Phase, Status
+from tests.platform.server import RunningPlatform
+from tests.unit.backends.platform.tasks import context, task
+
+LISTING = ("GET", "/task-service/v1/tasks")
+
+
+async def watched(backend: PlatformBackend, ref: JobRef) -> list[Status]:
+    async with asyncio.timeout(20):
+        return [status async for status in backend.watch(ref)]
+
+
+async def test_many_waiting_tasks_share_one_listing(running: RunningPlatform, backend: PlatformBackend) -> None:
+    running.change(run_seconds=60)
+    refs = [await backend.submit(backend.render(task(units=100), context())) for _ in range(20)]
+    running.call(running.platform.requests.clear)
+    following = [asyncio.create_task(watched(backend, ref)) for ref in refs]
+    await asyncio.sleep(1.0)
+    asked = running.call(lambda: list(running.platform.requests))
+    for one in following:
+        one.cancel()
+    await asyncio.gather(*following, return_exceptions=True)
+    assert asked.count(LISTING) <= 15
+    others = [path for method, path in asked if (method, path) != LISTING]
+    assert all(path.endswith(f"{refs[0].uid}/pods") for path in others)  # of the one that runs
+
+
+async def test_an_outage_ends_nothing(running: RunningPlatform, backend: PlatformBackend) -> None:
+    running.change(run_seconds=1.0)
+    ref = await backend.submit(backend.render(task(), context()))
+    following = asyncio.create_task(watched(backend, ref))
+    await asyncio.sleep(0.3)
+    running.change(faults=[{"status": 503, "times": 6}])
+    seen = await following
+    assert seen[-1].phase is Phase.SUCCEEDED
+    assert Phase.UNKNOWN in [status.phase for status in seen]
+
+
+async def test_a_status_that_nobody_knows_is_waited_through_with_one_warning(
+    running: RunningPlatform, backend: PlatformBackend, caplog: pytest.LogCaptureFixture
+) -> None:
+    running.change(run_seconds=60)
+    ref = await backend.submit(backend.render(task(), context()))
+    with caplog.at_level(logging.WARNING):
+        following = asyncio.create_task(watched(backend, ref))
+        await asyncio.sleep(0.3)
+        running.call(lambda: running.platform.engine.tasks[ref.uid].turn("Hibernating"))
+        await asyncio.sleep(0.5)
+        running.call(lambda: running.platform.engine.tasks[ref.uid].turn("Succeeded"))
+        seen = await following
+    assert [status.phase for status in seen][-2:] == [Phase.UNKNOWN, Phase.SUCCEEDED]
+    assert caplog.text.count("Hibernating") == 1
+
+
+async def test_a_task_that_no_listing_shows_yet_is_asked_for_by_itself(
+    running: RunningPlatform, backend: PlatformBackend
+) -> None:
+    running.change(run_seconds=0.5, visibility_seconds=30)
+    ref = await backend.submit(backend.render(task(), context()))
+    assert (await watched(backend, ref))[-1].phase is Phase.SUCCEEDED
+
+
+async def test_a_task_that_never_appears_is_lost_only_after_a_while(backend: PlatformBackend) -> None:
+    ref = JobRef(backend="platform", kind="PyTorchJob", name="never-abcdefg", uid="nope", task_uuid="u")
+    assert (await backend.status(ref)).phase is Phase.UNKNOWN
+    assert (await watched(backend, ref))[-1].phase is Phase.LOST

@@ -1,0 +1,100 @@
+"""Exactly one task, whatever happens to the answers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import replace
+
+import pytest
+
+from siflow_provider.backends.platform.backend import PlatformBackend
+from siflow_provider.backends.settings import Settings
+from siflow_provider.core.identity import Identity
+from siflow_provider.core.status import Phase
+from siflow_provider.errors import BackendUnavailable
+from tests.platform.server import RunningPlatform
+from tests.unit.backends.platform.conftest import QUICK
+from tests.unit.backends.platform.tasks import context, creations, statuses, task
+
+LOST = {"method": "POST", "path": "/tasks$", "after": True}
+
+
+@pytest.mark.parametrize("fault", [{"status": 504}, {"hang_seconds": 2.0}], ids=["gateway timeout", "silence"])
+async def test_a_creation_whose_answer_is_lost_is_found_and_not_repeated(
+    running: RunningPlatform, backend: PlatformBackend, fault: dict[str, object]
+) -> None:
+    running.change(faults=[{**LOST, **fault}])
+    manifest = backend.render(task(), context())
+    ref = await backend.submit(manifest)
+    assert (creations(running), len(statuses(running))) == (1, 1)
+    assert await backend.submit(manifest) == ref
+    assert creations(running) == 1
+
+
+async def test_a_listing_that_lags_behind_costs_time_and_no_second_task(
+    running: RunningPlatform, backend: PlatformBackend
+) -> None:
+    running.change(faults=[{**LOST, "status": 504}], visibility_seconds=1.0)
+    await backend.submit(backend.render(task(), context()))
+    assert (creations(running), len(statuses(running))) == (1, 1)
+
+
+async def test_a_creation_that_did_not_take_place_may_be_tried_again(
+    running: RunningPlatform, backend: PlatformBackend
+) -> None:
+    running.change(faults=[{"method": "POST", "path": "/tasks$", "status": 503}])
+    manifest = backend.render(task(), context())
+    with pytest.raises(BackendUnavailable, match="was not created"):
+        await backend.submit(manifest)
+    ref = await backend.submit(manifest)
+    assert ref.name == manifest.name
+    assert len(statuses(running)) == 1
+
+
+async def test_of_two_tasks_of_one_attempt_the_oldest_is_kept_and_the_log_says_so(
+    running: RunningPlatform, backend: PlatformBackend, caplog: pytest.LogCaptureFixture
+) -> None:
+    running.change(run_seconds=60)
+    identity = Identity.random()
+    manifest = backend.render(task(), context(identity))
+    first = await backend.submit(manifest)
+    running.call(lambda: _twin(running))  # another process, whose listing did not show the first one yet
+    with caplog.at_level(logging.WARNING):
+        found = await backend.find(identity)
+    assert found == first
+    assert f"{first.name} ({first.uid}) is kept" in caplog.text
+    assert [status.ref for status in await backend.runs()] == [first]
+    await asyncio.sleep(0.2)
+    assert statuses(running) == ["Running", "Stopped"]
+
+
+def _twin(running: RunningPlatform) -> str:
+    engine = running.platform.engine
+    one = next(iter(engine.tasks.values()))
+    return engine.create(one.body, owner=one.owner, region=one.region, cluster=one.cluster).uuid
+
+
+async def test_who_follows_the_second_of_two_tasks_goes_on_with_the_first(
+    running: RunningPlatform, backend: PlatformBackend
+) -> None:
+    running.change(run_seconds=1.5)
+    first = await backend.submit(backend.render(task(), context()))
+    second = first.model_copy(update={"uid": running.call(lambda: _twin(running))})
+    async with asyncio.timeout(20):
+        phases = [status.phase async for status in backend.watch(second)]
+    assert phases[-1] is Phase.SUCCEEDED
+    assert statuses(running) == ["Succeeded", "Stopped"]
+    assert (await backend.status(second)).phase is Phase.SUCCEEDED
+
+
+async def test_a_filter_that_only_takes_beginnings_is_noticed(
+    running: RunningPlatform, settings: Settings, backend: PlatformBackend
+) -> None:
+    running.change(name_filter="prefix", run_seconds=60)
+    identity = Identity.random()
+    ref = await backend.submit(backend.render(task(name_prefix="some-name"), context(identity)))
+    async with PlatformBackend(settings, replace(QUICK, first_pause=0.03)) as later:
+        assert await later.find(identity) == ref
+        assert await later.submit(later.render(task(name_prefix="other-name"), context(identity))) == ref
+    assert creations(running) == 1
