@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from tests.golden.manifests import FORMS, GOLDEN, golden, rendered, written
+from tests.golden.platform import bodies
 
 
 def main() -> None:
@@ -15,6 +16,9 @@ def main() -> None:
     for form in FORMS:
         golden(form).write_text(written(rendered(form)), encoding="utf-8")
         sys.stdout.write(f"{golden(form).name}\n")
+    for form in bodies.FORMS:
+        bodies.golden(form).write_text(bodies.written(form), encoding="utf-8")
+        sys.stdout.write(f"platform/{bodies.golden(form).name}\n")
 
 
 if __name__ == "__main__":

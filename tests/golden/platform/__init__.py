@@ -1,0 +1,1 @@
+"""Create bodies for the platform, kept as files."""
