@@ -9,7 +9,7 @@ from typing import Any
 from siflow_provider.backends.kubernetes.queueing.fitting import Choice
 from siflow_provider.backends.kubernetes.queueing.machines import Place
 from siflow_provider.backends.kubernetes.queueing.matching import node_rule_matches, untolerated
-from siflow_provider.backends.kubernetes.queueing.picture import Picture
+from siflow_provider.backends.kubernetes.queueing.picture import Counting, Picture
 from siflow_provider.backends.kubernetes.queueing.podsets import PodSet
 
 __all__ = ["Claims", "claims_of"]
@@ -25,7 +25,7 @@ class Claims:
         choices: per pod set and resource group.
         refused: pod sets that no flavor of a group takes, each with the reasons.
         uncovered: resources that no group has and that Kueue is known to count.
-        doubtful: resources that no group has, where it is not known whether Kueue counts them.
+    doubtful: resources that no group has, or that Kueue counts as others: what they need is not known.
         places: pod set -> for each of its groups, what its flavors say about nodes; None when flavors can't be read.
     """
 
@@ -42,13 +42,16 @@ def claims_of(sets: Sequence[PodSet], cluster_queue: Mapping[str, Any], picture:
     flavors = None if picture.flavors is None else {item["metadata"]["name"]: item for item in picture.flavors}
     groups = cluster_queue["spec"].get("resourceGroups") or ()
     covered = {name for group in groups for name in group["coveredResources"]}
+    known = picture.counting or Counting()
     for name in dict.fromkeys(name for one in sets for name in one.each):
-        if name not in covered:
+        if name in known.changed:
+            claims.doubtful.append(name)
+        elif known.counts(name) and name not in covered:
             (claims.uncovered if _is_counted(name, picture) else claims.doubtful).append(name)
     places: dict[str, list[list[Place]]] = {one.name: [] for one in sets}
     for one in sets:
         for group in groups:
-            asked = _asked(one, group["coveredResources"])
+            asked = _asked(one, [name for name in group["coveredResources"] if known.counts(name)])
             if asked:
                 allowed = _eligible(one, asked, group, flavors, claims)
                 places[one.name].append([_place((flavors or {}).get(name)) for name in allowed])
@@ -57,13 +60,11 @@ def claims_of(sets: Sequence[PodSet], cluster_queue: Mapping[str, Any], picture:
 
 
 def _is_counted(resource: str, picture: Picture) -> bool:
-    """Say whether it is known that a request for a resource needs quota of its name.
+    """Say whether it is known that Kueue counts a resource, which its configuration does not speak of.
 
-    Kueue's configuration tells; where that can't be read, a queue that has quota for the resource shows it.
+    Where that can't be read, a queue that has quota for the resource shows it.
     """
-    if picture.counting is not None:
-        return picture.counting.counts(resource)
-    return any(
+    return picture.counting is not None or any(
         resource in group["coveredResources"]
         for queue in picture.cluster_queues or ()
         for group in queue["spec"].get("resourceGroups") or ()

@@ -101,7 +101,7 @@ def _ever(case: _Case) -> Answer:
         found.append(no(f"the ClusterQueue {name!r} has no quota for {', '.join(claims.uncovered)}"))
     if claims.doubtful:
         told = ", ".join(claims.doubtful)
-        found.append(unknown(f"the ClusterQueue {name!r} has no quota for {told}, if Kueue is set up to count it"))
+        found.append(unknown(f"what Kueue counts for {told} is not known, and whether {name!r} has quota for it"))
     found += [no(f"no flavor of the ClusterQueue {name!r} takes {reason}") for reason in claims.refused]
 
     def ceiling(flavor: str, resource: str) -> int:
@@ -176,7 +176,7 @@ def _unclaimed(case: _Case) -> Answer:
     if case.claims.uncovered or case.claims.refused:
         return no(f"the ClusterQueue {case.queue!r} does not take this task")
     if case.claims.doubtful:
-        return unknown(f"the ClusterQueue {case.queue!r} has no quota for {', '.join(case.claims.doubtful)}")
+        return unknown(f"what Kueue counts for {', '.join(case.claims.doubtful)} is not known")
     return yes("")
 
 

@@ -165,11 +165,17 @@ def test_a_resource_without_quota_is_never_only_where_the_queue_counts_it() -> N
     asked = pods("worker", 1, {"cpu": 1, "rdma/hca": 1})
     assert answer(picture(), [asked]).ever.verdict is UNKNOWN
     assert answer(picture(counting=Counting()), [asked]).never
-    assert answer(picture(counting=Counting(left_out=("rdma/",))), [asked]).ever.verdict is UNKNOWN
+    assert answer(picture(counting=Counting(left_out=("rdma/",))), [asked]).fits_now
+    assert answer(picture(counting=Counting(changed=frozenset({"rdma/hca"}))), [asked]).ever.verdict is UNKNOWN
     elsewhere = cluster_queue("other", group(f={"rdma/hca": quota(8)}))
     report = answer(picture(cluster_queues=(eight_gpus(), elsewhere)), [asked])
     assert report.never
     assert "no quota for rdma/hca" in report.why_not()
+
+
+def test_a_resource_that_kueue_leaves_out_needs_no_quota_even_where_a_queue_has_some() -> None:
+    ignoring = picture(counting=Counting(left_out=("nvidia.com/",)), machines=None)
+    assert answer(ignoring, [workers(64)]).ever.verdict is YES
 
 
 def test_one_flavor_must_hold_a_whole_pod_set() -> None:
