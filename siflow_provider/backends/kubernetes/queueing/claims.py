@@ -25,7 +25,7 @@ class Claims:
         choices: per pod set and resource group.
         refused: pod sets that no flavor of a group takes, each with the reasons.
         uncovered: resources that no group has and that Kueue is known to count.
-    doubtful: resources that no group has, or that Kueue counts as others: what they need is not known.
+        doubtful: resources that no group has, or that Kueue counts as others: what they need is not known.
         places: pod set -> for each of its groups, what its flavors say about nodes; None when flavors can't be read.
     """
 

@@ -8,7 +8,7 @@ from siflow_provider.backends.kubernetes.queueing.amounts import shortage, shown
 from siflow_provider.backends.kubernetes.queueing.machines import PLAIN, Machine, Place, copies, fitting, pack, weight
 from siflow_provider.backends.kubernetes.queueing.picture import no, unknown, worst, yes
 from siflow_provider.backends.kubernetes.queueing.podsets import PodSet
-from siflow_provider.core.quota import Answer
+from siflow_provider.core.quota import Answer, Shortage
 
 __all__ = ["Places", "free_answer", "size_answer"]
 
@@ -28,11 +28,14 @@ def free_answer(sets: Sequence[PodSet], places: Places, machines: Sequence[Machi
     placed = pack(allowed)
     largest, nodes = max(allowed, key=lambda item: weight(item[0]))
     text = _fragments(largest, nodes)
-    left_over = [one for one in sets if placed[one.name] < one.count]
-    if not left_over:
+    short = [
+        Shortage("replicas", one.count, placed[one.name], one.name, "what is free on the nodes")
+        for one in sets
+        if placed[one.name] < one.count
+    ]
+    if not short:
         return yes(f"{text}; there is room for the whole task on the nodes")
-    missing = ", ".join(f"{placed[one.name]} of {one.count} {one.name}" for one in left_over)
-    return no(f"{text}; of the whole task only {missing} would find room on the nodes")
+    return no(f"{text}; the whole task finds no room on the nodes", *short)
 
 
 def _fragments(one: PodSet, nodes: Sequence[Machine]) -> str:

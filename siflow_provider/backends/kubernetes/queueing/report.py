@@ -136,14 +136,12 @@ def _remaining(case: _Case) -> Answer:
     def told(flavor: str, resource: str) -> str:
         key = flavor, resource
         most, own = case.tree.ceiling(case.queue, key), case.tree.quota(case.queue, key).nominal
-        left = shown({resource: room(flavor, resource)})
-        lent = f" ({shown({resource: own})} of its own)" if own != most else ""
-        return f"{left} of {shown({resource: most}).removeprefix(f'{resource} ')} left{lent}"
+        whole, kept = (shown({resource: value}).removeprefix(f"{resource} ") for value in (most, own))
+        return f"{shown({resource: room(flavor, resource)})} of {whole}" + (f" ({kept} its own)" if own != most else "")
 
-    text = f"the ClusterQueue {case.queue!r} holds its own quota, {case.rooms(told)}"
     by_queue = case.fits(
         room,
-        text,
+        f"left to the ClusterQueue {case.queue!r}: {case.rooms(told)}",
         f"the ClusterQueue {case.queue!r} has too little of its quota left",
     )
     by_namespace = quota_left(case.picture, case.sets)

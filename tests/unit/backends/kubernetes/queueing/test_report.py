@@ -59,7 +59,7 @@ def test_a_task_that_fits_has_four_times_yes_with_numbers() -> None:
     assert report.queue == "lq"
     assert report.fits_now
     assert {report.remaining.verdict, report.available.verdict, report.idle.verdict, report.ever.verdict} == {YES}
-    assert "nvidia.com/gpu 8 of 8 left" in report.remaining.text
+    assert "nvidia.com/gpu 8 of 8" in report.remaining.text
     assert "8 replicas of this size" in report.idle.text
 
 
@@ -297,7 +297,7 @@ def test_without_a_queue_the_nodes_answer(parts: dict[str, Any]) -> None:
     report = answer(alone, [workers(4)])
     assert not report.fits_now
     assert not report.never
-    assert "2 of 4 worker" in report.why_not()
+    assert "replicas: need 4 worker, have 2 worker in what is free on the nodes" in report.why_not()
 
 
 def test_without_a_queue_and_without_rights_nothing_is_known() -> None:
