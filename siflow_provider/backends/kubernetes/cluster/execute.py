@@ -35,7 +35,7 @@ async def execute(
     params = [("container", container), ("stdout", "1"), ("stderr", "1"), *(("command", word) for word in argv)]
     read = {_STDOUT: bytearray(), _STDERR: bytearray(), _RESULT: bytearray()}
     try:
-        async with asyncio.timeout(seconds), transport.socket(path, params, (_PROTOCOL,)) as socket:
+        async with asyncio.timeout(seconds), transport.web_socket(path, params, (_PROTOCOL,)) as socket:
             async for message in socket:
                 _keep(message, read)
     except TimeoutError:

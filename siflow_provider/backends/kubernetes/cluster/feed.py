@@ -147,7 +147,7 @@ class Feed:
     def _failure(self, error: BackendError) -> float:
         self._failures += 1
         self._sink.failed(error)
-        return max(self._pace.wait_before(self._failures), getattr(error, "retry_after", None) or 0.0)
+        return self._pace.wait_before(self._failures, error)
 
     async def _look_and_follow(self) -> None:
         try:

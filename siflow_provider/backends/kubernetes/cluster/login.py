@@ -43,6 +43,7 @@ class Access:
         server_name: the name in the server's certificate, where it is not the URL's.
         authorization: value of the header of that name; "" for none.
         proxy: URL of the proxy, None for none.
+        keepalive: ask peers that say nothing whether they are there.
         lifetime: seconds after which to log in again; None for only when the server refuses.
     """
 
@@ -52,6 +53,7 @@ class Access:
     server_name: str | None = None
     authorization: str = field(default="", repr=False)
     proxy: str | None = field(default=None, repr=False)
+    keepalive: bool = True
     lifetime: float | None = None
 
 
@@ -87,6 +89,7 @@ class Login:
             server_name=found.server_name,
             authorization=found.authorization,
             proxy=found.proxy or _proxy_for(found.server),
+            keepalive=not self._options.get("disable_tcp_keepalive"),
             lifetime=found.lifetime,
         )
 

@@ -19,6 +19,7 @@ class Pace:
         answer: for the next bytes of an answer to come; the API server itself gives up after 60 s.
         tries: how long a call is tried again after passing faults before it is given up.
         first_wait, longest_wait: between two tries; it doubles, and half of it is random.
+        longest_asked: what a server asks to wait (`Retry-After`) counts up to this.
         heartbeat: without an event or a bookmark (the API server sends one a minute) a watch counts as dead.
         relist: everything is listed and compared again after this time, whatever the watch says.
         watch: after about this time the server is asked to end a watch, so that connections spread over servers.
@@ -33,6 +34,7 @@ class Pace:
     tries: float = 20.0
     first_wait: float = 0.5
     longest_wait: float = 30.0
+    longest_asked: float = 300.0
     heartbeat: float = 90.0
     relist: float = 900.0
     watch: float = 400.0
@@ -41,10 +43,11 @@ class Pace:
     streams: int = 32
     sleep: Callable[[float], Awaitable[None]] = field(default=asyncio.sleep, repr=False)
 
-    def wait_before(self, attempt: int) -> float:
-        """Return how long to wait after the failed try number `attempt`, from 1."""
+    def wait_before(self, attempt: int, error: BaseException | None = None) -> float:
+        """Return how long to wait after the failed try number `attempt`, from 1: at least what its error asks for."""
         longest = min(self.longest_wait, self.first_wait * float(2 ** min(attempt - 1, 16)))
-        return longest * (0.5 + random.random() / 2)
+        asked = min(self.longest_asked, getattr(error, "retry_after", None) or 0.0)
+        return asked + longest * (0.5 + random.random() / 2)
 
     def spread(self, seconds: float) -> float:
         """Return about `seconds`, so that what was started together does not come back together."""

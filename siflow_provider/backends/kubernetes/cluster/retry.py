@@ -36,8 +36,7 @@ class _Wait(wait_base):
 
     def __call__(self, retry_state: RetryCallState) -> float:
         error = retry_state.outcome.exception() if retry_state.outcome else None
-        asked = getattr(error, "retry_after", None) or 0.0
-        return asked + self._pace.wait_before(retry_state.attempt_number)
+        return self._pace.wait_before(retry_state.attempt_number, error)
 
 
 def _is_passing(error: BaseException) -> bool:

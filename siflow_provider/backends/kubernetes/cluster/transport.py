@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import socket
 from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,8 @@ _UNAUTHORIZED = 401
 _FIRST_REFUSAL = 400
 _AGENT = "siflow-provider"
 _NEXT_TRY_OF_A_LOGIN = 10.0
+_KEEPALIVE = {"TCP_KEEPIDLE": 120, "TCP_KEEPINTVL": 30, "TCP_KEEPCNT": 6}
+"""As in the cncf provider (`[kubernetes_executor] tcp_keep_*`)."""
 
 
 class Transport:
@@ -69,7 +72,8 @@ class Transport:
         timeout = aiohttp.ClientTimeout(total=None, connect=self.pace.connect, sock_read=self.pace.answer)
         # bounded by the semaphores; proxies were looked up at login, so that no request reads the environment's files
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0), timeout=timeout, trust_env=False, headers={"User-Agent": _AGENT},
+            connector=aiohttp.TCPConnector(limit=0, socket_factory=self._socket), timeout=timeout, trust_env=False,
+            headers={"User-Agent": _AGENT},
             cookie_jar=aiohttp.DummyCookieJar(),
         )  # fmt: skip
 
@@ -111,7 +115,7 @@ class Transport:
             yield response
 
     @contextlib.asynccontextmanager
-    async def socket(
+    async def web_socket(
         self, path: str, params: Params, protocols: tuple[str, ...]
     ) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
         """Open a WebSocket."""
@@ -122,8 +126,8 @@ class Transport:
                 if error.status != _UNAUTHORIZED:
                     raise error_of("GET", path, error.status, error.message) from None
                 opened = await self._connected(path, params, protocols, await self._renewed_access())
-            async with opened as socket:
-                yield socket
+            async with opened as connected:
+                yield connected
 
     async def _connected(
         self, path: str, params: Params, protocols: tuple[str, ...], access: Access
@@ -153,6 +157,18 @@ class Transport:
                 method, access.server + path, ssl=access.tls, proxy=access.proxy, allow_redirects=False,
                 server_hostname=access.server_name, **{**options, "headers": headers},
             )  # fmt: skip
+
+    def _socket(self, address: aiohttp.AddrInfoType) -> socket.socket:
+        """Make a socket on which a peer that is gone is noticed, however long nothing is to be said."""
+        family, kind, protocol, *_ = address
+        made = socket.socket(family, kind, protocol)
+        made.setblocking(False)
+        if self.access.keepalive:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            for name, value in _KEEPALIVE.items():
+                if hasattr(socket, name):  # not every system has each of them
+                    made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+        return made
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:

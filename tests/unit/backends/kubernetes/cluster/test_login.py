@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -190,6 +192,23 @@ async def test_nothing_that_is_hidden_shows_in_a_repr() -> None:
     config = kubeconfig("http://user:1", token=CANARY)
     access = await Login({"kube_config": Hidden(json.dumps(config))}).enter()
     assert CANARY not in repr(access)
+
+
+async def test_files_and_plugins_are_read_beside_the_event_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = written(tmp_path / "config", kubeconfig("http://inline:1", exec=plugin(tmp_path, PRINTS_TOKEN)))
+    threads = set()
+    run = subprocess.run
+
+    def noted(*args: Any, **options: Any) -> Any:
+        threads.add(threading.get_ident())
+        return run(*args, **options)
+
+    monkeypatch.setattr(subprocess, "run", noted)
+    await Login({"kube_config_path": str(path)}).enter()
+    assert len(threads) == 1
+    assert threading.get_ident() not in threads
 
 
 async def test_the_proxy_of_the_environment_is_used_but_for_hosts_that_it_excludes(

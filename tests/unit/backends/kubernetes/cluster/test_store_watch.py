@@ -168,7 +168,7 @@ async def test_the_wait_in_an_outage_grows_and_keeps_to_what_the_server_asks(
         await server.came("watch", 1)
     assert waits[0] < 1
     assert 15 <= waits[-2] <= 30
-    assert waits[-1] == 77
+    assert 77 <= waits[-1] <= 77 + 30
     assert len(set(waits)) == len(waits)
 
 
