@@ -112,6 +112,7 @@ class Transport:
             async with self._streams if counted else contextlib.nullcontext():
                 # the first byte of the answer has its time limit, the rest has none
                 response = await stack.enter_async_context(self._answer("GET", path, params=params, timeout=timeout))
+            stack.callback(_hang_up, response)
             yield response
 
     @contextlib.asynccontextmanager
@@ -228,6 +229,13 @@ def passing_faults(method: str, path: str) -> Any:
 
 def _authorization(access: Access) -> dict[str, str]:
     return {"Authorization": access.authorization} if access.authorization else {}
+
+
+def _hang_up(response: aiohttp.ClientResponse) -> None:
+    """Break the connection of an answer that is left in the middle: TLS would take its leave of who goes on talking."""
+    connection = response.connection
+    if connection is not None and connection.transport is not None:
+        connection.transport.abort()
 
 
 def _retry_after(response: aiohttp.ClientResponse) -> float | None:
