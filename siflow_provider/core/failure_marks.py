@@ -49,7 +49,7 @@ REASON_MARKS = (
     ),
     _mark(
         r"(?i)^(invalidimagename|errimageneverpull)|manifest unknown|repository does not exist|pull access denied"
-        r"|failed to resolve reference .*: not found|insufficient_scope|authentication required",
+        r"|failed to resolve (?:reference|image).*: not found|insufficient_scope|authentication required",
         FailureClass.IMAGE,
         "Check the image's name, tag and registry.",
     ),

@@ -88,6 +88,11 @@ def test_the_launchers_own_error_does_not_hide_the_cause() -> None:
         ("ImagePullBackOff", Class.IMAGE, True),
         ("InvalidImageName", Class.IMAGE, False),
         ('ErrImagePull: failed to resolve reference "a/b:1": a/b:1: not found', Class.IMAGE, False),
+        (
+            'ErrImagePull: failed to pull and unpack image "a/b:1": failed to resolve image: a/b:1: not found',
+            Class.IMAGE,
+            False,
+        ),
         ("ErrImagePull: a/b:1: pull access denied, repository may need authorization", Class.IMAGE, False),
         ("ErrImagePull: dial tcp 10.0.0.1:443: i/o timeout", Class.IMAGE, True),
         (

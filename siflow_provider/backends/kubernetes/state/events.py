@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from siflow_provider.backends.kubernetes.state.objects import Object, dig, moment, uid
+from siflow_provider.backends.kubernetes.state.objects import Object, dig, moment
 from siflow_provider.backends.kubernetes.state.queue import plain_eviction
 from siflow_provider.backends.kubernetes.state.waiting import plain_refusal, plain_scheduling
 from siflow_provider.core.status import Event
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
 
-__all__ = ["event_time", "events_of", "is_refusal", "shown_events"]
+__all__ = ["event_time", "events_by_uid", "is_refusal", "shown_events"]
 
 _SHOWN_NORMAL = frozenset({"NodeNotReady", "TaintManagerEviction"})
 """Normal events that say something which the phases do not."""
@@ -26,6 +26,10 @@ _RACES = re.compile(r"already exists|not found|the object has been modified")
 """A controller that looked at an old state of things; it looks again."""
 _NOT_SHOWN = frozenset({"BackOff", "Unhealthy", "SetPodTemplateRestartPolicy"})
 """Warnings that a pod's own state tells better, and one that tells of the rendering and of no trouble."""
+_RAY_ENDED = re.compile(
+    r"^Deleted (?:head|worker) Pod \S+/(\S+?);.*ContainerStateTerminated\{ExitCode:(\d+),.*?Reason:(\w*)"
+)
+"""KubeRay takes a dead Ray pod away, with its exit code and log, and makes another: its word is all that is left."""
 _MAX_EVENTS = 50
 
 
@@ -40,11 +44,12 @@ def event_time(event: Object) -> datetime | None:
     )
 
 
-def events_of(events: Iterable[Object], obj: Object) -> list[Object]:
-    """Return the events about one very object, oldest first."""
-    own = uid(obj)
-    found = [event for event in events if own and dig(event, "involvedObject", "uid") == own]
-    return sorted(found, key=_when)
+def events_by_uid(events: Iterable[Object]) -> dict[str, list[Object]]:
+    """Return object uid -> the events about this very object, oldest first."""
+    out: dict[str, list[Object]] = {}
+    for event in sorted(events, key=_when):
+        out.setdefault(str(dig(event, "involvedObject", "uid")), []).append(event)
+    return out
 
 
 def is_refusal(event: Object) -> bool:
@@ -77,7 +82,7 @@ def shown_events(events: Iterable[Object], names: Mapping[str, str]) -> tuple[Ev
             continue
         text = _text(event, names)
         out.pop(text, None)
-        out[text] = Event(time=time, text=text, warning=event.get("type") == "Warning")
+        out[text] = Event(time=time, text=text, warning=event.get("type") == "Warning" or _ray_end(event) is not None)
     return tuple(out.values())[-_MAX_EVENTS:]
 
 
@@ -87,14 +92,21 @@ def _is_shown(event: Object) -> bool:
         return False  # the place in the queue tells it
     if event.get("type") == "Warning":
         return reason not in _NOT_SHOWN and not _is_race(event)
-    return reason in _SHOWN_NORMAL or reason.startswith(_EVICTED)
+    return reason in _SHOWN_NORMAL or reason.startswith(_EVICTED) or _ray_end(event) is not None
+
+
+def _ray_end(event: Object) -> re.Match[str] | None:
+    return _RAY_ENDED.match(str(event.get("message") or ""))
 
 
 def _text(event: Object, names: Mapping[str, str]) -> str:
     about = dig(event, "involvedObject") or {}
     who = names.get(str(about.get("uid")), f"{about.get('kind')} {about.get('name')}")
     reason, message = str(event.get("reason") or ""), str(event.get("message") or "").strip()
-    if reason == "FailedScheduling":
+    ended = _ray_end(event)
+    if ended is not None:
+        message = f"{ended[1]} ended with exit code {ended[2]} ({ended[3]}); KubeRay makes another"
+    elif reason == "FailedScheduling":
         message = plain_scheduling(message)
     elif reason.startswith(_EVICTED):
         reason, message = "Evicted", plain_eviction(message)

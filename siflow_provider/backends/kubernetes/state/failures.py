@@ -132,7 +132,7 @@ def driver_failure(view: View, message: str) -> Failure:
     parts = _DRIVER_LOG.split(message, maxsplit=1)
     lines = tuple(line for line in parts[1].splitlines() if line.strip()) if len(parts) > 1 else ()
     number = int(code[1]) if code is not None else None
-    return diagnose(
+    failure = diagnose(
         Evidence(
             replica="submitter-0",
             exit_code=128 - number if number is not None and number < 0 else number,
@@ -141,6 +141,8 @@ def driver_failure(view: View, message: str) -> Failure:
             events=warnings(view),
         )
     )
+    # its lines are in the submitter's log, but it ran on the head
+    return failure.model_copy(update={"summary": failure.summary.replace("submitter-0", "the driver", 1)})
 
 
 def warnings(view: View) -> tuple[str, ...]:

@@ -80,7 +80,10 @@ def pod_state(pod: Object, container: str, events: Iterable[Object] = ()) -> Pod
     end = _Ending.of(pod, main) if phase is Phase.FAILED else _Ending()
     leaving = moment(pod, "metadata", "deletionTimestamp")
     grace = timedelta(seconds=float(dig(pod, "metadata", "deletionGracePeriodSeconds") or 0))
+    made = moment(pod, "metadata", "creationTimestamp")
     started = moment(main, "state", "running", "startedAt") or moment(main, "state", "terminated", "startedAt")
+    if started is not None and made is not None and started < made:
+        started = None  # a container that could not be started has the year 1970 here
     return PodState(
         name=str(dig(pod, "metadata", "name") or ""),
         phase=phase,
@@ -89,7 +92,7 @@ def pod_state(pod: Object, container: str, events: Iterable[Object] = ()) -> Pod
         exit_code=end.exit_code if phase is Phase.FAILED else dig(main, "state", "terminated", "exitCode"),
         out_of_memory=end.out_of_memory,
         cause=end.cause or (_pod_cause(pod) if leaving is not None else ""),
-        created_at=moment(pod, "metadata", "creationTimestamp"),
+        created_at=made,
         started_at=started,
         ended_at=_ended_at(pod, main) if phase.terminal else None,
         leaving_at=leaving,

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from siflow_provider.backends.kubernetes.state.events import events_of
-from siflow_provider.backends.kubernetes.state.objects import Object, Seen, dig
+from siflow_provider.backends.kubernetes.state.objects import Object, Seen, dig, uid
 from siflow_provider.backends.kubernetes.state.waiting import IMAGE_TROUBLE, all_container_states
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 __all__ = ["failed_pulls"]
 
@@ -17,13 +16,14 @@ _PULL_FAILED = "Failed to pull image"
 # source: kubelet v1.36 pkg/kubelet/images/image_manager.go
 
 
-def failed_pulls(seen: Seen) -> int:
+def failed_pulls(seen: Seen, told: Mapping[str, list[Object]]) -> int:
     """Return the largest number of failed pulls of one pod.
 
     The kubelet's events count them; a container that waits for its image has had one failed pull at least, also where
     events can't be read.
     """
-    return max((max(_counted(events_of(seen.events, pod)), int(_waits(pod))) for pod in seen.pods), default=0)
+    pods = (*seen.pods, *seen.gone_pods)
+    return max((max(_counted(told.get(uid(pod), ())), int(_waits(pod))) for pod in pods), default=0)
 
 
 def _counted(events: Iterable[Object]) -> int:

@@ -14,6 +14,7 @@ from siflow_provider.backends.kubernetes.state.failures import (
 from siflow_provider.backends.kubernetes.state.missing import starting_reason
 from siflow_provider.backends.kubernetes.state.objects import dig, is_true, moment, since
 from siflow_provider.backends.kubernetes.state.view import SETTLE_SECONDS, Verdict, View
+from siflow_provider.core.diagnosis import Evidence, diagnose
 from siflow_provider.core.status import Failure, FailureClass, Phase
 
 if TYPE_CHECKING:
@@ -22,7 +23,16 @@ if TYPE_CHECKING:
     from siflow_provider.backends.kubernetes.state.objects import Object
     from siflow_provider.backends.kubernetes.state.replicas import Member
 
-__all__ = ["STOPPED_IN_RAY", "cluster_of", "ended", "is_suspending", "phase", "ran_at"]
+__all__ = [
+    "STOPPED_IN_RAY",
+    "cluster_of",
+    "ended",
+    "head_failure",
+    "head_loss",
+    "is_suspending",
+    "phase",
+    "ran_at",
+]
 
 STOPPED_IN_RAY = "somebody through Ray itself (`ray job stop` or its dashboard)"
 _TIMEOUTS = {
@@ -91,7 +101,33 @@ def _failure(view: View, reason: str, member: Member | None) -> Failure:
         return member_failure(view, member)
     if reason == "AppFailed" or _job_status(view.job) == "FAILED":
         return driver_failure(view, message)
+    loss = head_loss(view)
+    if loss:
+        return head_failure(view, loss)
     return of_run(view, f"{reason}: {message}") if member is None else member_failure(view, member)
+
+
+def head_loss(view: View) -> str:
+    """Return what became of the head that the driver began in; "" while it is there or nothing is known.
+
+    KubeRay makes another head and knows nothing of the driver that lived in the first; the submitter ends with 1 then.
+    """
+    by_name = {member.name: member.pod for member in view.members}
+    head, submitter, end = by_name.get("head-0"), by_name.get("submitter-0"), _ended_at(view)
+    began = moment(view.job, "status", "rayJobInfo", "startTime") or (submitter.started_at if submitter else None)
+    if head is None or began is None or head.created_at is None:
+        return ""
+    if head.created_at > began:
+        return f"was replaced at {head.created_at:%H:%M:%S} UTC"
+    told = head.told_to_leave_at
+    early = told is not None and (end is None or told < end)
+    return f"was deleted at {told:%H:%M:%S} UTC" if early else ""
+
+
+def head_failure(view: View, loss: str) -> Failure:
+    """Return the failure of a run whose head went away under the driver."""
+    reason = f"Node lost: the head's pod {loss}, and the driver with it"
+    return diagnose(Evidence(replica="head-0", reason=reason, events=warnings(view)))
 
 
 def phase(view: View) -> Verdict:
@@ -106,11 +142,17 @@ def phase(view: View) -> Verdict:
             return Verdict(Phase.STARTING, starting_reason(view))
         case "Running":
             if _job_status(view.job) in {"", "PENDING"}:
-                return Verdict(Phase.STARTING, starting_reason(view) or "the driver is being submitted to the cluster")
+                return Verdict(Phase.STARTING, starting_reason(view) or _submitting(view))
             return Verdict(Phase.RUNNING)
         case "Failed":
             return Verdict(Phase.RUNNING, "it ended; the last states of its pods are still to come")
     return Verdict(Phase.UNKNOWN, f"KubeRay says {_deployment(view.job)} {_job_status(view.job)}".strip())
+
+
+def _submitting(view: View) -> str:
+    bare = any(member.role == "submitter" and member.pod is None for member in view.members)
+    what = "the cluster is ready, and the submitter's pod is still to be made"
+    return what if bare and view.sees_pods else "the driver is being submitted to the cluster"
 
 
 def ran_at(view: View) -> datetime | None:

@@ -6,10 +6,10 @@ on now are numbered in the order in which they were made.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from siflow_provider.backends.kubernetes.state.events import events_of
 from siflow_provider.backends.kubernetes.state.objects import (
     Object,
     Seen,
@@ -25,9 +25,10 @@ from siflow_provider.backends.kubernetes.state.pods import PodState, pod_state
 from siflow_provider.core.status import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
     from datetime import datetime
 
+Told = Mapping[str, list[Object]]
 __all__ = ["MAIN_CONTAINERS", "Member", "fallen", "members", "replica_names"]
 
 _TYPE = "training.kubeflow.org/replica-type"
@@ -74,21 +75,22 @@ def replica_names(kind: Kind, job: Object, pods: Iterable[Object]) -> dict[str, 
     return {uid(pod): name for name, pod in _by_name(kind, job, pods).items()}
 
 
-def members(kind: Kind, job: Object, seen: Seen, *, over: bool) -> tuple[Member, ...]:
+def members(kind: Kind, job: Object, seen: Seen, told: Told, *, over: bool) -> tuple[Member, ...]:
     """Return the replicas in the order of their ranks; Ray's: submitter, head, workers.
 
     Args:
         kind: the job's kind.
         job: the job.
         seen: the run's objects.
+        told: object uid -> the events about it.
         over: True when no pod is made any more: then those that were deleted tell how the replicas ended.
     """
     found = _by_name(kind, job, (*_of_this_stay(seen), *seen.pods) if over else seen.pods)
     names = list(dict.fromkeys([*_expected(kind, job), *sorted(found, key=_order)]))
-    return tuple(_member(kind, name, found.get(name), seen) for name in names)
+    return tuple(_member(kind, name, found.get(name), told) for name in names)
 
 
-def fallen(kind: Kind, job: Object, seen: Seen) -> tuple[Member, ...]:
+def fallen(kind: Kind, job: Object, seen: Seen, told: Told) -> tuple[Member, ...]:
     """Return Ray's pods that failed and were replaced, under their role's name, or a worker's under the pod's own."""
     if kind != "RayJob":
         return ()
@@ -99,7 +101,7 @@ def fallen(kind: Kind, job: Object, seen: Seen) -> tuple[Member, ...]:
         role = labels(pod).get(_NODE_TYPE, "")
         if role and labels(pod).get(_CLUSTER) == cluster:
             name = "head-0" if role == "head" else str(dig(pod, "metadata", "name"))
-            out.append(Member(name, role, None, pod_state(pod, f"ray-{role}", events_of(seen.events, pod))))
+            out.append(Member(name, role, None, pod_state(pod, f"ray-{role}", told.get(uid(pod), ()))))
     return tuple(out)
 
 
@@ -114,13 +116,13 @@ def _is_younger(pod: Object, than: datetime) -> bool:
     return made is not None and made >= than
 
 
-def _member(kind: Kind, name: str, pod: Object | None, seen: Seen) -> Member:
+def _member(kind: Kind, name: str, pod: Object | None, told: Told) -> Member:
     role, _, index = name.rpartition("-")
     rank = None if kind == "RayJob" else int(index) + (role == "worker")
     if pod is None:
         return Member(name, role, rank, None)
     container = "ray-worker" if kind == "RayJob" and role == "worker" else MAIN_CONTAINERS.get(role, "")
-    return Member(name, role, rank, pod_state(pod, container, events_of(seen.events, pod)))
+    return Member(name, role, rank, pod_state(pod, container, told.get(uid(pod), ())))
 
 
 def _order(name: str) -> tuple[int, int]:

@@ -23,6 +23,7 @@ from siflow_provider.core.status import JobRef, Phase, ReplicaStatus, Status
 
 if TYPE_CHECKING:
     from datetime import datetime
+    from types import ModuleType
 
     from siflow_provider.backends.kubernetes.state.replicas import Member
 
@@ -65,7 +66,7 @@ def status_of(ref: JobRef, seen: Seen, now: datetime) -> Status:
         gpus=accelerators_of(ref.kind, view.job),
         stopped_by=_stopper(view) if verdict.phase is Phase.STOPPED else "",
         failure=verdict.failure,
-        failed_pulls=failed_pulls(seen),
+        failed_pulls=failed_pulls(seen, view.told),
         leftover=verdict.leftover,
         **notes(view.job),
     )
@@ -98,8 +99,13 @@ def _unseen(ref: JobRef, seen: Seen) -> Status:
 
 
 def _verdict(view: View) -> Verdict:
-    kind = ray if view.ref.kind == "RayJob" else pytorch
+    kind = _words_of(view)
     return kind.ended(view) or _gone(view) or _given_up(view) or _queued(view) or stuck(view) or kind.phase(view)
+
+
+def _words_of(view: View) -> ModuleType:
+    """Return the module that reads the job's own status."""
+    return ray if view.ref.kind == "RayJob" else pytorch
 
 
 def _gone(view: View) -> Verdict | None:
@@ -157,7 +163,8 @@ def _ended_at(view: View, verdict: Verdict) -> datetime:
 def _running_at(view: View, verdict: Verdict) -> datetime | None:
     if verdict.phase in {Phase.QUEUED, Phase.STARTING}:
         return None
-    return ray.ran_at(view) if view.ref.kind == "RayJob" else pytorch.ran_at(view)
+    ran: datetime | None = _words_of(view).ran_at(view)
+    return ran
 
 
 def _stopper(view: View) -> str:

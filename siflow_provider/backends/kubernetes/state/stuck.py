@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from siflow_provider.backends.kubernetes.state.failures import member_failure, warnings
 from siflow_provider.backends.kubernetes.state.objects import condition, dig, is_true, moment, since
-from siflow_provider.backends.kubernetes.state.ray import cluster_of
+from siflow_provider.backends.kubernetes.state.ray import cluster_of, head_failure, head_loss
 from siflow_provider.backends.kubernetes.state.replicas import Member
 from siflow_provider.backends.kubernetes.state.view import Verdict, View
 from siflow_provider.core.diagnosis import Evidence, diagnose
@@ -27,7 +27,6 @@ __all__ = ["STUCK_SECONDS", "ripens", "stuck"]
 STUCK_SECONDS = 120.0
 """How long controllers may take to tell an end that the pods already show; they need seconds."""
 _NEEDED = frozenset({"master", "worker"})
-_HEAD_LOST = "Node lost: the head's pod"
 
 
 def stuck(view: View) -> Verdict | None:
@@ -81,23 +80,18 @@ def _dead_ray(view: View) -> Verdict | None:
 
 def _dead_head(view: View, head: Member) -> Verdict | None:
     """The driver lived in the head: with another head, or none, it is gone."""
-    began = moment(view.job, "status", "rayJobInfo", "startTime")
     if head.pod is None:
         cluster = cluster_of(view)
         gone = None if is_true(cluster, "HeadPodReady") else since(cluster, "HeadPodReady")
         missing = condition(cluster, "HeadPodReady").get("reason") == "HeadPodNotFound"
         if not missing or gone is None or view.age_of(gone) < STUCK_SECONDS:
             return None
-        return _verdict(view, _head_failure(view, "is gone"), gone)
-    made = head.pod.created_at
-    if began is None or made is None or made <= began or view.age_of(made) < STUCK_SECONDS:
+        return _verdict(view, head_failure(view, "is gone"), gone)
+    made, loss = head.pod.created_at, head_loss(view)
+    replaced = loss.startswith("was replaced")
+    if not replaced or view.age_of(made) < STUCK_SECONDS:
         return None
-    return _verdict(view, _head_failure(view, f"was replaced at {made:%H:%M:%S} UTC"), made)
-
-
-def _head_failure(view: View, what: str) -> Failure:
-    reason = f"{_HEAD_LOST} {what}, and the driver with it; KubeRay still says Running"
-    return diagnose(Evidence(replica="head-0", reason=reason, events=warnings(view)))
+    return _verdict(view, head_failure(view, f"{loss}; KubeRay still says Running"), made)
 
 
 def _dead_submitter(view: View, submitter: Member) -> Verdict | None:

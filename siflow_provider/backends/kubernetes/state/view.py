@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from siflow_provider.backends.kubernetes.state.events import shown_events
+from siflow_provider.backends.kubernetes.state.events import events_by_uid, shown_events
 from siflow_provider.backends.kubernetes.state.objects import Object, Seen, dig, is_true, moment, uid
 from siflow_provider.backends.kubernetes.state.queue import queue_of
 from siflow_provider.backends.kubernetes.state.replicas import Member, fallen, members, replica_names
@@ -59,12 +59,17 @@ class View:
     @cached_property
     def members(self) -> tuple[Member, ...]:
         """The replicas in order."""
-        return members(self.ref.kind, self.job, self.seen, over=self.over)
+        return members(self.ref.kind, self.job, self.seen, self.told, over=self.over)
+
+    @cached_property
+    def told(self) -> Mapping[str, list[Object]]:
+        """Object uid -> the events about it, oldest first."""
+        return events_by_uid(self.seen.events)
 
     @cached_property
     def fallen(self) -> tuple[Member, ...]:
         """Pods that failed and that others have taken the place of."""
-        return fallen(self.ref.kind, self.job, self.seen)
+        return fallen(self.ref.kind, self.job, self.seen, self.told)
 
     @property
     def over(self) -> bool:

@@ -17,6 +17,7 @@ from siflow_provider.backends.kubernetes.cluster.api import Api
 from siflow_provider.backends.kubernetes.cluster.errors import NotFound
 from siflow_provider.backends.kubernetes.cluster.resources import (
     CLUSTERQUEUES,
+    CONFIGMAPS,
     EVENTS,
     LOCALQUEUES,
     NAMESPACES,
@@ -45,7 +46,7 @@ from tests.unit.backends.kubernetes.state.scenarios import SCENARIOS, Scenario
 from tests.unit.backends.kubernetes.tasks import pytorch, ray, resolved
 
 OWN = "state-recording"
-LONGEST_SECONDS = 120.0
+LONGEST_SECONDS = 240.0
 QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
 LOOK_SECONDS = 0.3
 _COVERED = {"cpu": 400, "memory": "4Ti", "nvidia.com/gpu": 8}
@@ -126,15 +127,22 @@ class Recorder:
     async def submit(self, scenario: Scenario) -> JobRef:
         """Create the job as it is rendered, with what the fake nodes are to do."""
         identity = Identity.random()
-        size = Resources.of({"cpu": 2, "memory": "4Gi", "nvidia.com/gpu": scenario.gpus})
-        flavor = Flavor(instance="gpu", resources=size, queue=OWN, accelerator="gpu", node_selector={"type": "kwok"})
-        form = (ray if scenario.kind == "RayJob" else pytorch)(workers=scenario.workers, name_prefix="rec")
-        task = resolved(form, flavors=(flavor,), priority_class=scenario.priority)
+        form = (ray if scenario.kind == "RayJob" else pytorch)(
+            workers=scenario.workers, name_prefix="rec", command=scenario.command, shm_size="32Mi", **_image(scenario)
+        )
+        task = resolved(form, flavors=(_flavor(scenario),), priority_class=scenario.priority)
         context = RenderContext(identity=identity, user_name="ada", queued=scenario.queued)
-        job = apply_patch(dict(render(task, context).documents[0]), scenario.patch)
+        documents = render(task, context).documents
+        job = apply_patch(dict(documents[0]), scenario.patch)
         job["metadata"]["labels"] |= scenario.labels
         for role, notes in scenario.pods.items():
             _template(job, role)["metadata"]["annotations"] |= notes
+        if scenario.edit is not None:
+            _edit(_template(job, scenario.edit[0])["spec"], scenario.edit[1])
+        if scenario.real and scenario.kind == "RayJob":
+            _template(job, "submitter")["spec"]["nodeSelector"] = {"type": "real"}
+        for document in documents[1:]:
+            await self.api.create(CONFIGMAPS.path(self.namespace), document)
         made = await self.api.create(job_resource(scenario.kind).path(self.namespace), job)
         return JobRef(
             backend="kubernetes",
@@ -144,6 +152,23 @@ class Recorder:
             uid=uid(made),
             task_uuid=identity.task_uuid,
         )
+
+
+def _image(scenario: Scenario) -> dict[str, Any]:
+    return {"image": scenario.image} if scenario.real else {}
+
+
+def _flavor(scenario: Scenario) -> Flavor:
+    if scenario.real:
+        small = Resources.of({"cpu": scenario.cpu, "memory": scenario.memory})
+        return Flavor(instance="small", resources=small, queue=OWN, node_selector={"type": "real"})
+    size = Resources.of({"cpu": 2, "memory": "4Gi", "nvidia.com/gpu": scenario.gpus})
+    return Flavor(instance="gpu", resources=size, queue=OWN, accelerator="gpu", node_selector={"type": "kwok"})
+
+
+def _edit(spec: dict[str, Any], changes: dict[str, Any]) -> None:
+    spec.setdefault("volumes", []).extend(changes.get("volumes", []))
+    spec["containers"][0].update({name: value for name, value in changes.items() if name != "volumes"})
 
 
 def _template(job: dict[str, Any], role: str) -> Any:

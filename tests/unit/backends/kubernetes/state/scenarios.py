@@ -27,6 +27,9 @@ class Scenario:
         gpus: of each replica.
         patch: on the rendered job.
         labels: of the job, beside its own.
+        real: on the real node, where images, limits and volumes are what they are; else on a fake one.
+        image, command, cpu, memory: of each replica on the real node.
+        edit: changes the main container and the volumes of a role's pod, such as `worker`.
         quota: hard limits of the namespace's ResourceQuota, there while the run is.
         last: how long to look on after the end, in seconds.
     """
@@ -41,6 +44,12 @@ class Scenario:
     patch: dict[str, Any] = field(default_factory=dict)
     labels: dict[str, str] = field(default_factory=dict)
     quota: dict[str, str] = field(default_factory=dict)
+    real: bool = False
+    image: str = "base:test"
+    command: str = "sleep 60"
+    cpu: str = "100m"
+    memory: str = "128Mi"
+    edit: tuple[str, dict[str, Any]] | None = None
     last: float = 4.0
 
 
@@ -90,6 +99,11 @@ FAILS = {"fakepod.test/duration": "3", "fakepod.test/exit-code": "1"}
 HEAD = {"fakepod.test/ray-job-duration": "4"}
 SUBMITTER = {"fakepod.test/duration": "6"}
 WHOLE_GANG = {"master": ENDS, "worker": ENDS}
+NO_VOLUME: dict[str, Any] = {
+    "volumes": [{"name": "data", "configMap": {"name": "nobody-made-it"}}],
+    "volumeMounts": [{"name": "data", "mountPath": "/volume/data"}],
+}
+EATS_MEMORY = """if [ "$RANK" = 1 ]; then python3 -c 'x = bytearray(10**9)'; else sleep 60; fi"""
 GIVE_UP = ((phase(Phase.STARTING), wait(4)), (phase(Phase.STARTING), delete_job(by="ana")))
 WRONG_HEAD = {"rayStartParams": {"labels": "a=b"}}
 WHOLE_RAY = {"head": HEAD, "submitter": SUBMITTER}
@@ -140,6 +154,33 @@ SCENARIOS: dict[str, Scenario] = {
         kind="RayJob",
         queued=False,
         pods={"head": {"fakepod.test/ray-job-duration": "60"}, "submitter": FAILS},
+    ),
+    "real-out-of-memory": Scenario(queued=False, real=True, gpus=0, workers=1, command=EATS_MEMORY),
+    "real-no-image": Scenario(
+        queued=False, real=True, gpus=0, workers=0, image="registry.invalid/none:1",
+        acts=((phase(Phase.STARTING), wait(30)), (phase(Phase.STARTING), delete_job(by="ana"))),
+    ),
+    "real-invalid-image": Scenario(queued=False, real=True, gpus=0, workers=0, image="Not/A/Name:1"),
+    "real-no-secret": Scenario(
+        queued=False, real=True, gpus=0, workers=0, acts=GIVE_UP,
+        edit=("master", {"envFrom": [{"secretRef": {"name": "nobody-made-it"}}]}),
+    ),
+    "real-no-volume": Scenario(
+        queued=False, real=True, gpus=0, workers=0, acts=GIVE_UP,
+        edit=("master", NO_VOLUME),
+    ),
+    "real-no-program": Scenario(
+        queued=False, real=True, gpus=0, workers=0, edit=("master", {"command": ["/no/such/program"], "args": []})
+    ),
+    "real-ray-driver-fails": Scenario(
+        kind="RayJob", queued=False, real=True, gpus=0, workers=0, image="ray:test", cpu="700m", memory="1Gi",
+        command="echo step 1; python -c 'import trainer'",
+    ),
+    "real-ray-head-lost": Scenario(
+        kind="RayJob", queued=False, real=True, gpus=0, workers=0, image="ray:test", cpu="700m", memory="1Gi",
+        command="sleep 600",
+        acts=((phase(Phase.RUNNING), delete_pod("head-0")),),
+        last=1.0,
     ),
     "ray-invalid": Scenario(
         kind="RayJob", queued=False, patch={"spec": {"rayClusterSpec": {"headGroupSpec": WRONG_HEAD}}}

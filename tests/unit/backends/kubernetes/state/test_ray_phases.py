@@ -83,6 +83,13 @@ def test_running_run_tells_replicas_times_and_gpus() -> None:
     assert status.links["dashboard"].startswith("http://bert-3f9c1a7-head-svc")
 
 
+def test_submission_says_whether_its_pod_is_there() -> None:
+    there = status_of(ref("RayJob"), Seen(job=rayjob("Running"), pods=ALL), clock(20))
+    missing = status_of(ref("RayJob"), Seen(job=rayjob("Running"), pods=ALL[1:]), clock(20))
+    assert there.reason == "the driver is being submitted to the cluster"
+    assert missing.reason == "the cluster is ready, and the submitter's pod is still to be made"
+
+
 def test_workers_keep_their_numbers_while_they_come_and_go_behind_them() -> None:
     first = status_of(ref("RayJob"), Seen(job=rayjob("Initializing"), pods=ALL[1:3]), clock(10))
     later = status_of(ref("RayJob"), Seen(job=rayjob("Initializing"), pods=ALL), clock(12))

@@ -179,6 +179,22 @@ def test_events_are_told_once_with_the_replicas_name_and_without_noise() -> None
     assert status.events == (Event(clock(9), text, warning=True),)
 
 
+def test_ray_pod_that_kuberay_took_away_is_told_with_its_exit_code() -> None:
+    cluster = {"kind": "RayCluster", "metadata": metadata(f"{NAME}-abcde", "cluster-uid", 3)}
+    message = (
+        "Deleted head Pod team/bert-head-1; Pod status: Running; Pod restart policy: Never; Ray container terminated "
+        "status: &ContainerStateTerminated{ExitCode:1,Signal:0,Reason:Error,Message:,StartedAt:2026-01-01}"
+    )
+    scaled = "Deleted worker Pod team/bert-worker-1; Pod status: Running; Ray container terminated status: nil"
+    events = (
+        event(cluster, "DeletedHeadPod", message, warning=False),
+        event(cluster, "DeletedWorkerPod", scaled, warning=False),
+    )
+    status = status_of(ref("RayJob"), Seen(job=rayjob("Initializing"), clusters=(cluster,), events=events), clock(30))
+    text = "the Ray cluster: DeletedHeadPod: bert-head-1 ended with exit code 1 (Error); KubeRay makes another"
+    assert status.events == (Event(clock(20), text, warning=True),)
+
+
 def test_pods_that_can_not_be_read_are_told_as_that() -> None:
     status = status_of(ref(), Seen(job=CREATED, blind=frozenset({"pods"})), clock(30))
     assert status.reason == "its pods can't be read: pods may not be listed"

@@ -41,6 +41,14 @@ ENDS = {
     "pytorch-no-node": End(Phase.STOPPED, text="stopped by ana"),
     "pytorch-over-resource-quota": End(Phase.STOPPED, text="stopped by ana"),
     "pytorch-time-is-up": End(Phase.FAILED, FailureClass.TIMEOUT, "admitted longer than"),
+    "real-out-of-memory": End(Phase.FAILED, FailureClass.OUT_OF_MEMORY, "memory ran out", "worker-0"),
+    "real-no-image": End(Phase.STOPPED, text="stopped by ana"),
+    "real-invalid-image": End(Phase.FAILED, FailureClass.IMAGE, "must be lowercase", "master-0"),
+    "real-no-secret": End(Phase.STOPPED, text="stopped by ana"),
+    "real-no-volume": End(Phase.STOPPED, text="stopped by ana"),
+    "real-no-program": End(Phase.FAILED, FailureClass.CODE, "no such file or directory", "master-0"),
+    "real-ray-driver-fails": End(Phase.FAILED, FailureClass.CODE, "No module named 'trainer'", "submitter-0"),
+    "real-ray-head-lost": End(Phase.FAILED, FailureClass.NODE_LOST, "head-0", "head-0"),
     "ray-succeeds": End(Phase.SUCCEEDED),
     "ray-driver-fails": End(Phase.FAILED, FailureClass.CODE, "exit code 1", "submitter-0"),
     "ray-preempted-succeeds": End(Phase.SUCCEEDED),
@@ -125,6 +133,9 @@ def test_preempted_run_is_queued_and_told_as_a_requeue_inside_its_attempt(name: 
     [
         ("pytorch-no-node", "nvidia.com/gpu is short on 4 of 4 nodes"),
         ("pytorch-image", "ImagePullBackOff: the image registry.example/a:1 can't be pulled"),
+        ("real-no-image", "ErrImagePull: the image registry.invalid/none:1 can't be pulled: failed to pull"),
+        ("real-no-secret", 'container pytorch can\'t start: secret "nobody-made-it" not found'),
+        ("real-no-volume", 'volume data can\'t be mounted: MountVolume.SetUp failed for volume "data"'),
         ("pytorch-over-resource-quota", "the namespace's quota state-recording has no room: requested pods=1"),
         ("ray-over-resource-quota", "the namespace's quota state-recording has no room: requested pods=1"),
     ],
@@ -134,8 +145,11 @@ def test_start_that_can_not_come_says_why(name: str, text: str) -> None:
     assert any(text in status.reason for status in starting)
 
 
-def test_failed_pulls_are_seen() -> None:
+def test_failed_pulls_are_seen_and_counted_by_the_kubelets_events() -> None:
     assert max(status.failed_pulls for _, status in statuses("pytorch-image")) == 1
+    counts = [status.failed_pulls for _, status in statuses("real-no-image") if not status.phase.terminal]
+    assert counts == sorted(counts)
+    assert counts[-1] >= 2
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("ray") and SCENARIOS[name].queued])
