@@ -33,6 +33,9 @@ __all__ = ["LogApi", "PodReader", "Reading"]
 
 _SILENCE_SECONDS = 300.0
 """A connection may die without a word; so long after the last byte a new one is opened."""
+_SUSPECT_BYTES, _SUSPECT_SILENCE_SECONDS = 1024 * 1024, 15.0
+"""A kubelet that is behind when a log is rotated stays with the old file until the container ends. Logs are rotated
+when they have grown, so a connection that carried much is replaced sooner once it is silent."""
 _LAST_SILENCE_SECONDS = 10.0
 _BLOCK = 32 * 1024
 """Bytes that are cut into lines in one go, while nothing else happens in the event loop."""
@@ -99,7 +102,7 @@ class PodReader:
         self._failures, self._refusals, self._idle, self._words = 0, 0, 0, ""
         self._repeats = RepeatFilter() if replica.startswith("submitter-") else None
         self._scope: asyncio.Timeout | None = None
-        self._heard = 0.0
+        self._heard, self._carried = 0.0, 0
 
     async def run(self) -> None:
         """Read all containers; return when no more of the pod is to be had."""
@@ -161,12 +164,12 @@ class PodReader:
         """Read one connection to its end."""
         after = self.place if self.place is not None and self.place.container == name else None
         splitter = LineSplitter(self._replica, self._uid, name, after=after, label=label)
-        checked = False
+        checked, self._carried = False, 0
         async with aclosing(self._reading.api.stream(f"{self._path}/log", _query(name, after, follow=not last))) as log:
             while chunk := await self._next(log):
                 if not checked and await self._is_another():
                     return _Outcome.GONE
-                checked = True
+                checked, self._carried = True, self._carried + len(chunk)
                 self._sees()
                 for start in range(0, len(chunk), _BLOCK):
                     await self._put(splitter.feed(chunk[start : start + _BLOCK]))
@@ -195,7 +198,7 @@ class PodReader:
     def _limit(self) -> float:
         patience = self._view.patience(self._uid)
         if patience is None:
-            return _SILENCE_SECONDS
+            return _SUSPECT_SILENCE_SECONDS if self._carried >= _SUSPECT_BYTES else _SILENCE_SECONDS
         return min(_SILENCE_SECONDS, patience) if patience else _LAST_SILENCE_SECONDS
 
     def _is_left_behind(self) -> bool:
