@@ -3,8 +3,9 @@
     control_plane      real API server, controllers, Kueue, operators, four fake nodes and a real one: started once for
                        the whole run, shared by all pytest-xdist workers, gone when the run is. Each test that uses it
                        is marked `cluster`. Never disturb it.
-    own_control_plane  one that a test may disturb (restart, pause, compact); without a real node; one at a time
-    admin              blocking client of control_plane, to make and look at things
+    own_control_plane  one that the tests of a file may disturb (restart, pause, forget); one at a time. A file's
+                       CONTROL_PLANE_OPTIONS = ("--real-node",) or ("--trainer",) or ("--elastic",) asks for more
+    admin, own_admin   blocking clients of the two, to make and look at things
     namespace          a namespace of the test's own
     queues             flavors, queues and priorities of the test's own
 
@@ -59,13 +60,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.cluster)
 
 
+def end_with_the_run() -> tuple[str, str]:
+    """Return the options with which a control plane ends when this test run does, however that ends."""
+    return "--while-locked", f"{os.environ[_SESSION]}/alive"
+
+
 def _started(name: str, *options: str) -> ControlPlane:
     """Return the control plane of that name, started by whichever worker comes first."""
     folder = Path(os.environ[_SESSION])
     state = folder / name
     with locked(folder / f"{name}.lock"):
         if not (state / "ready").exists():
-            run("up", state, "--while-locked", folder / "alive", *options)
+            run("up", state, *end_with_the_run(), *options)
     return ControlPlane(state / "kubeconfig", state)
 
 
@@ -79,11 +85,12 @@ def control_plane() -> ControlPlane:
 
 
 @pytest.fixture(scope="module")
-def own_control_plane() -> Iterator[ControlPlane]:
+def own_control_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
     """Return a control plane that the tests of one file may disturb; never two at a time, for their memory."""
+    options: tuple[str, ...] = getattr(request.module, "CONTROL_PLANE_OPTIONS", ())
     folder = Path(os.environ[_SESSION])
     with locked(folder / "own.turn"):
-        plane = _started("own")
+        plane = _started("own", *options)
         try:
             yield plane
         finally:
@@ -95,6 +102,14 @@ def own_control_plane() -> Iterator[ControlPlane]:
 def admin(control_plane: ControlPlane) -> Iterator[Admin]:
     """Return an admin's client of the shared control plane."""
     admin = Admin(control_plane.kubeconfig)
+    yield admin
+    admin.close()
+
+
+@pytest.fixture
+def own_admin(own_control_plane: ControlPlane) -> Iterator[Admin]:
+    """Return an admin's client of the control plane that may be disturbed."""
+    admin = Admin(own_control_plane.kubeconfig)
     yield admin
     admin.close()
 

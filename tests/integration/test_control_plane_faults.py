@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -14,14 +13,8 @@ import pytest
 
 from tests.control_plane.admin import Admin, Object, Refused, condition
 from tests.control_plane.faults import bad_way
+from tests.control_plane.fixtures import end_with_the_run
 from tests.control_plane.plane import COMMAND, ControlPlane, run
-
-
-@pytest.fixture
-def own_admin(own_control_plane: ControlPlane) -> Iterator[Admin]:
-    admin = Admin(own_control_plane.kubeconfig)
-    yield admin
-    admin.close()
 
 
 def config_map(name: str) -> Object:
@@ -110,7 +103,8 @@ def wait_until_nothing_names(folder: Path) -> None:
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL], ids=lambda how: how.name)
 def test_interrupted_start_leaves_nothing(tmp_path: Path, how: signal.Signals) -> None:
     state = tmp_path / "state"
-    starting = subprocess.Popen([COMMAND, "up", state], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    command = [COMMAND, "up", state, *end_with_the_run()]
+    starting = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert starting.stdout is not None
     for line in starting.stdout:
         if "kube-apiserver" in line:
@@ -129,7 +123,7 @@ def test_second_start_of_one_state_is_refused_and_down_stops_only_its_own(
     with pytest.raises(AssertionError, match="already up"):
         run("up", own_control_plane.folder)
     other = tmp_path / "other"
-    run("up", other, "--nodes", "1")
+    run("up", other, "--nodes", "1", *end_with_the_run())
     run("down", other)
     wait_until_nothing_names(other)
     assert own_admin.answers()

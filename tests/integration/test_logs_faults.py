@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
-import pytest
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from tests.control_plane.admin import Admin, Refused
@@ -26,13 +24,6 @@ def wait_until_it_answers(admin: Admin) -> None:
     ):
         with attempt:
             admin.request("GET", "/readyz")
-
-
-@pytest.fixture
-def own_admin(own_control_plane: ControlPlane) -> Iterator[Admin]:
-    admin = Admin(own_control_plane.kubeconfig)
-    yield admin
-    admin.close()
 
 
 def numbering(printers: Printers, replicas: tuple[str, ...], *, every: float, seconds: int) -> None:

@@ -67,13 +67,19 @@ node_is_ready() {
     jq -e '.status.conditions[] | select(.type == "Ready") | .status == "True"'
 }
 
-wait_for_node() {
-  local name gpus
+import_images() {
+  local name
   wait_for 60 "the real node's containerd" ctr version
   for name in $IMAGE_NAMES; do
     ctr -n k8s.io images import --local "$IMAGES/$name.tar" >>"$state/log/node.log" 2>&1
     mark "image $name"
   done
+}
+
+# admit_node: wait until the node takes pods. A kubelet that starts takes away amounts that it does not know.
+admit_node() {
+  local gpus
+  wait_for 60 "the real node's containerd" ctr version
   wait_for 60 "the real node in the cluster" node_is_there
   gpus="{\"nvidia.com/gpu\": \"$NODE_GPUS\"}"
   "$KUBECTL" patch node "$NODE" --subresource=status --type=merge \
@@ -81,5 +87,4 @@ wait_for_node() {
   wait_for 60 "the real node" node_is_ready
   wait_for 30 "the cluster's DNS" in_node curl -sf --noproxy '*' --max-time 2 http://127.0.0.1:8181/ready
   wait_for 30 kube-proxy in_node curl -sf --noproxy '*' --max-time 2 http://127.0.0.1:10256/healthz
-  mark "real node"
 }

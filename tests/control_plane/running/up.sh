@@ -219,6 +219,10 @@ bring_up() {
   start_operators
   if [ "$real_node" = yes ]; then start_node; fi
   wait_until_ready
-  if [ "$real_node" = yes ]; then wait_for_node; fi
+  if [ "$real_node" = yes ]; then
+    import_images
+    admit_node
+    mark "real node"
+  fi
   touch "$state/ready"
 }
