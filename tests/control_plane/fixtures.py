@@ -54,10 +54,12 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test that needs a cluster, so that none can forget it."""
+    """Mark every test that needs a cluster, so that none can forget it; a start has no part in a test's own time."""
     for item in items:
         if {"control_plane", "own_control_plane"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.cluster)
+        if item.get_closest_marker("cluster") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(300, func_only=True))
 
 
 def end_with_the_run() -> tuple[str, str]:

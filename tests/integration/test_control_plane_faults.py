@@ -103,7 +103,7 @@ def wait_until_nothing_names(folder: Path) -> None:
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL], ids=lambda how: how.name)
 def test_interrupted_start_leaves_nothing(tmp_path: Path, how: signal.Signals) -> None:
     state = tmp_path / "state"
-    command = [COMMAND, "up", state, *end_with_the_run()]
+    command = [str(COMMAND), "up", str(state), *end_with_the_run()]
     starting = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert starting.stdout is not None
     for line in starting.stdout:
