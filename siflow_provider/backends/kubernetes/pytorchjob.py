@@ -53,7 +53,7 @@ def _replicas(task: ResolvedTask, context: RenderContext, role: str, count: int)
         flavor=task.flavors[0],
         instance=first_instance(task.task.compute),
         units=task.task.compute.units_per_replica,
-        command=("bash", "-c", render_wrapper(task), "siflow"),
+        command=("bash", "-c", render_wrapper(task, lingers=role == "master" and task.task.workers != 0), "siflow"),
         args=("bash", "-c", task.task.command),
         env={},
     )

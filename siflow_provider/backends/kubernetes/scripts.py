@@ -33,6 +33,15 @@ _RUN_SUPERVISED = """
 supervise "$@"
 code=$?
 report
+"""
+
+_LINGER_SECONDS = 10
+_LINGER = f"""
+# The operator ends the workers as soon as the master has succeeded: those that are about to end get the time to do so.
+[ "$code" != 0 ] || supervise sleep {_LINGER_SECONDS}
+"""
+
+_END = """
 exit "$code"
 """
 
@@ -135,9 +144,15 @@ ray.shutdown()
 """
 
 
-def render_wrapper(task: ResolvedTask) -> str:
-    """Return what a PyTorchJob's replica runs with the command's argv (`bash -c COMMAND`) as its arguments."""
-    return "".join([_PURPOSE, REPORT, SUPERVISE, _WITH_SSH if task.task.ssh else "", _RUN_SUPERVISED])
+def render_wrapper(task: ResolvedTask, *, lingers: bool) -> str:
+    """Return what a PyTorchJob's replica runs with the command's argv (`bash -c COMMAND`) as its arguments.
+
+    Args:
+        task: the task.
+        lingers: True for a master with workers: its end is theirs, so it leaves them a moment to end by themselves.
+    """
+    ssh, linger = _WITH_SSH if task.task.ssh else "", _LINGER if lingers else ""
+    return "".join([_PURPOSE, REPORT, SUPERVISE, ssh, _RUN_SUPERVISED, linger, _END])
 
 
 def render_scripts(task: ResolvedTask) -> dict[str, str]:

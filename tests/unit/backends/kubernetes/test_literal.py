@@ -47,6 +47,6 @@ def test_long_text_of_openings_is_written_at_once() -> None:
 
 @pytest.mark.parametrize("ssh", [False, True])
 def test_wrapper_reads_in_the_manifest_as_it_runs(ssh: bool) -> None:
-    text = render_wrapper(resolved(pytorch(ssh=ssh)))
+    text = render_wrapper(resolved(pytorch(ssh=ssh)), lingers=True)
     assert kubelet_literal(text) == text
     assert [line for line in text.split("\n") if line != line.rstrip() or "\t" in line] == []
