@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from siflow_provider.backends.kubernetes.life.places import Places
 from siflow_provider.backends.settings import Settings
 from tests.unit.backends.kubernetes.tasks import pytorch, resolved
 
-CATALOG = {
+CATALOG: dict[str, Any] = {
     "clusters": [
         {"region": "east", "cluster": "a"},
         {"region": "west", "cluster": "b", "context": "west-admin", "namespace": "jobs"},
@@ -15,7 +17,7 @@ CATALOG = {
 }
 
 
-def read(catalog: dict[str, object] | None) -> Places:
+def read(catalog: dict[str, Any] | None) -> Places:
     places = Places()
     places.read(Settings(backend="kubernetes", catalog=catalog))
     return places
