@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from siflow_provider.backends.kubernetes.cluster.resources import PODS
+from siflow_provider.backends.kubernetes.logs.pods import main_container
 from siflow_provider.backends.kubernetes.state.objects import uid
-from siflow_provider.backends.kubernetes.state.replicas import MAIN_CONTAINERS, replica_names
+from siflow_provider.backends.kubernetes.state.replicas import replica_names
 from siflow_provider.core.diagnosis import with_last_lines as judged_with
 from siflow_provider.core.status import main_replica
 from siflow_provider.errors import BackendError
@@ -40,8 +41,7 @@ async def with_last_lines(cluster: Cluster, status: Status, seen: Seen) -> Statu
 
 async def _tail(cluster: Cluster, pod: Object, replica: str) -> tuple[str, ...]:
     metadata: Any = pod["metadata"]
-    container = MAIN_CONTAINERS.get(replica.rpartition("-")[0], "")
-    query = {"container": container, "tailLines": str(_LINES), "limitBytes": str(_BYTES)}
+    query = {"container": main_container(pod, replica), "tailLines": str(_LINES), "limitBytes": str(_BYTES)}
     text = bytearray()
     try:
         async with aclosing(
