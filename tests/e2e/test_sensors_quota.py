@@ -18,8 +18,12 @@ from tests.e2e.training import runs_of
 CANARY = "c4n4ry-of-the-quota-sensor"
 CORES = os.cpu_count() or 1
 RETRIES = 3
+"""Left over by a sensor in mode `reschedule` that must not be tried again. Airflow itself fails a try of one that it
+queues again before it has read its executor's event of the look before (apache/airflow#66374): a scheduler that is
+seconds behind, and a second between two looks. In the other modes a second try would be ours."""
 RACERS = 3
 MODES = ("poke", "reschedule", "deferrable")
+ONCE = {"poke": 1, "deferrable": 1}
 DAG = f"""
 from airflow.sdk import DAG
 
@@ -118,8 +122,9 @@ def test_wrong_asks_fail_and_lack_of_time_skips_or_fails_the_same_in_every_mode(
     run.wait(240)
     ends = {"never": "failed", "soft": "skipped", "hard": "failed"}
     assert run.states() == {f"{case}_{mode}": end for case, end in ends.items() for mode in MODES}
-    # Airflow itself may lose a try when a sensor is rescheduled each second; none was tried again to the last
-    assert all(run.ti(task_id).try_number <= RETRIES for task_id in run.states())
+    for case in ends:
+        assert {mode: run.ti(f"{case}_{mode}").try_number for mode in ONCE} == ONCE
+        assert run.ti(f"{case}_reschedule").try_number <= RETRIES
     for mode in MODES:
         assert "can never be admitted" in run.ti(f"never_{mode}").log()
 
