@@ -125,10 +125,20 @@ class Transport:
                 opened = await self._connected(path, params, protocols, await self._fresh_access())
             except aiohttp.WSServerHandshakeError as error:
                 if error.status != _UNAUTHORIZED:
+                    await self._ask_why(path, params)
                     raise error_of("GET", path, error.status, error.message) from None
                 opened = await self._connected(path, params, protocols, await self._renewed_access())
             async with opened as connected:
                 yield connected
+
+    async def _ask_why(self, path: str, params: Params) -> None:
+        """Raise what the server says against a request that wanted a WebSocket: with that one its words are lost."""
+        try:
+            async with self.call("GET", path, params=params):
+                pass
+        except ApiError as error:
+            if "pgrade" not in error.detail:  # "Upgrade request required": now it has nothing else against it
+                raise
 
     async def _connected(
         self, path: str, params: Params, protocols: tuple[str, ...], access: Access
