@@ -29,6 +29,7 @@ class BadWay:
         self._open.set()
         self._refusing = False
         self._writers: set[asyncio.StreamWriter] = set()
+        self._serving: set[asyncio.Task[None]] = set()
 
     def swallow(self) -> None:
         """Pass nothing on any more, and say nothing: a black hole. Connections stay open."""
@@ -57,8 +58,19 @@ class BadWay:
                 await writer.drain()
             writer.write_eof()
 
-    async def pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve one connection."""
+    def take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve one connection, in a task that `end` waits for."""
+        task = asyncio.get_running_loop().create_task(self._pass_on(reader, writer))
+        self._serving.add(task)
+        task.add_done_callback(self._serving.discard)
+
+    async def end(self) -> None:
+        """Break every connection, and return once each is closed."""
+        self.heal()
+        self.cut()
+        await asyncio.gather(*self._serving, return_exceptions=True)
+
+    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         if self._refusing:
             writer.transport.abort()
@@ -69,8 +81,10 @@ class BadWay:
             await asyncio.gather(self._pump(reader, inner), self._pump(inner_reader, writer))
         finally:
             self._writers -= {writer, inner}
-            inner.transport.abort()
-            writer.transport.abort()
+            for one in (inner, writer):
+                one.transport.abort()
+                with contextlib.suppress(OSError):
+                    await one.wait_closed()
 
 
 def _redirected(kubeconfig: Path, port: int, out: Path) -> None:
@@ -86,11 +100,10 @@ async def bad_way(kubeconfig: Path, folder: Path) -> AsyncIterator[BadWay]:
     config = yaml.safe_load(await asyncio.to_thread(kubeconfig.read_text))
     server = config["clusters"][0]["cluster"]["server"]
     way = BadWay(folder / "kubeconfig-bad-way", urlsplit(server).port or 443)
-    proxy = await asyncio.start_server(way.pass_on, "127.0.0.1", 0)
+    proxy = await asyncio.start_server(way.take, "127.0.0.1", 0)
     await asyncio.to_thread(_redirected, kubeconfig, proxy.sockets[0].getsockname()[1], way.kubeconfig)
     try:
         yield way
     finally:
         proxy.close()
-        way.heal()
-        way.cut()
+        await way.end()
