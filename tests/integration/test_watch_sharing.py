@@ -38,4 +38,7 @@ async def test_a_thousand_who_wait_cost_one_list_and_one_watch(control_plane: Co
         request.verb for request in control_plane.requests("siflow-provider")
         if request.namespace == namespace and request.verb in ("get", "list", "watch")
     ]  # fmt: skip
-    assert sorted(asked) == ["list", "watch"]
+    assert asked.count("list") == 1
+    # a server ends the watch of a reader that is too slow, as all are on a busy machine; it goes on from there
+    assert 1 <= asked.count("watch") <= 5
+    assert "get" not in asked

@@ -82,6 +82,7 @@ class Transport:
         session, self._session = self._session, None
         if session is not None:
             await session.close()
+            await asyncio.sleep(0)  # the loop tells a connection that it is closed in its next round
 
     @contextlib.asynccontextmanager
     async def call(
@@ -112,7 +113,6 @@ class Transport:
             async with self._streams if counted else contextlib.nullcontext():
                 # the first byte of the answer has its time limit, the rest has none
                 response = await stack.enter_async_context(self._answer("GET", path, params=params, timeout=timeout))
-            stack.callback(_hang_up, response)
             yield response
 
     @contextlib.asynccontextmanager
@@ -159,7 +159,10 @@ class Transport:
                 if response.status >= _FIRST_REFUSAL:
                     text = await response.text(errors="replace")
                     raise error_of(method, path, response.status, text, retry_after=_retry_after(response))
-                yield response
+                try:
+                    yield response
+                finally:
+                    _hang_up(response)
 
     async def _send(self, method: str, path: str, access: Access, options: Mapping[str, Any]) -> aiohttp.ClientResponse:
         headers = {**(options.get("headers") or {}), **_authorization(access)}
