@@ -1,4 +1,7 @@
-"""The last lines of the replica that failed, with hidden values masked: what a person asks for first."""
+"""The last lines of the replica that failed: what a person asks for first. Hidden values are masked in every text.
+
+Controllers quote what a program printed (Ray's job message does), so every text of a snapshot may hold one.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
     from siflow_provider.backends.kubernetes.state.objects import Object, Seen
     from siflow_provider.core.status import Status
 
-__all__ = ["with_last_lines"]
+__all__ = ["veiled", "with_last_lines"]
 
 _LINES = 20
 _BYTES = 256 * 1024
@@ -36,7 +39,21 @@ async def with_last_lines(cluster: Cluster, status: Status, seen: Seen) -> Statu
         pod = next((pod for pod in seen.pods if names.get(uid(pod)) == replica), None)
         lines = () if pod is None else await _tail(cluster, pod, replica)
         failure = judged_with(failure, lines)
-    return replace(status, failure=status.veil.over_failure(failure))
+    return replace(status, failure=failure)
+
+
+def veiled(status: Status) -> Status:
+    """Return the snapshot with each hidden value in its texts masked."""
+    veil = status.veil
+    if not veil.marks:
+        return status
+    return replace(
+        status,
+        reason=veil.over(status.reason),
+        replicas=tuple(replace(each, reason=veil.over(each.reason)) for each in status.replicas),
+        events=tuple(replace(each, text=veil.over(each.text)) for each in status.events),
+        failure=None if status.failure is None else veil.over_failure(status.failure),
+    )
 
 
 async def _tail(cluster: Cluster, pod: Object, replica: str) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from siflow_provider.backends.kubernetes.cluster.resources import (
     Resource,
 )
 from siflow_provider.backends.kubernetes.cluster.shared import run_key, uid_key
+from siflow_provider.backends.kubernetes.life.evidence import veiled
 from siflow_provider.backends.kubernetes.life.marks import is_leaving, ref_of, selector, submitted_order, uid_of
 from siflow_provider.backends.kubernetes.life.memory import MEMORY
 from siflow_provider.backends.kubernetes.state.objects import Seen
@@ -81,7 +82,7 @@ async def all_statuses(place: Place) -> list[Status]:
     for job in jobs:
         ref = ref_of(job, context=place.context)
         if ref is not None and not is_leaving(job):
-            found.append(MEMORY.end_of(ref.uid) or status_of(ref, _seen(job, *parts), datetime.now(UTC)))
+            found.append(MEMORY.end_of(ref.uid) or veiled(status_of(ref, _seen(job, *parts), datetime.now(UTC))))
     return found
 
 

@@ -18,7 +18,7 @@ from siflow_provider.backends.kubernetes.cluster.resources import (
     job_resource,
 )
 from siflow_provider.backends.kubernetes.cluster.shared import JOB_UID
-from siflow_provider.backends.kubernetes.life.evidence import with_last_lines
+from siflow_provider.backends.kubernetes.life.evidence import veiled, with_last_lines
 from siflow_provider.backends.kubernetes.life.marks import selector, uid_of
 from siflow_provider.backends.kubernetes.life.memory import MEMORY
 from siflow_provider.backends.kubernetes.names import QUEUE_NAME
@@ -51,6 +51,7 @@ async def judge(cluster: Cluster, ref: JobRef, seen: Seen) -> Status:
     status = status_of(ref, seen, datetime.now(UTC))
     if status.phase is Phase.FAILED:
         status = await with_last_lines(cluster, status, seen)
+    status = veiled(status)
     MEMORY.keep(status)
     return status
 

@@ -84,10 +84,10 @@ def phase(view: View) -> Verdict:
         return Verdict(Phase.RUNNING, "it ended; the last states of its pods are still to come")
     if is_true(view.job, "Restarting"):
         return Verdict(Phase.RETRYING, str(condition(view.job, "Restarting").get("message") or ""))
-    if not is_true(view.job, "Running"):
-        return Verdict(Phase.RUNNING) if _any_ended(view) else Verdict(Phase.STARTING, starting_reason(view))
-    coming = [each for each in view.members if each.pod is None or each.pod.phase is Phase.STARTING]
-    if coming and view.sees_pods and not _any_ended(view):
+    # where pods are seen they are the truth: the operator's word for it comes after the first lines of the program
+    coming = any(each.pod is None or each.pod.phase is Phase.STARTING for each in view.members)
+    runs = not coming if view.sees_pods else is_true(view.job, "Running")
+    if not runs and not _any_ended(view):
         return Verdict(Phase.STARTING, starting_reason(view))
     return Verdict(Phase.RUNNING, _running_reason(view))
 
