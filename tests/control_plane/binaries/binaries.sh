@@ -91,11 +91,11 @@ render_manifests() {
 build_trainer() {
   local base=manifests/base
   build trainer github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager "$BIN/trainer-$TRAINER_VERSION"
-  build trainer sigs.k8s.io/jobset "$BIN/jobset-$JOBSET_VERSION"
+  build jobset sigs.k8s.io/jobset "$BIN/jobset-$JOBSET_VERSION"
   # its own overlay would fetch JobSet's manifests from elsewhere
   render "$BIN/trainer-$TRAINER_VERSION.yaml" trainer github.com/kubeflow/trainer/v2 \
     "$base/crds $base/manager $base/rbac $base/webhook" "Deployment ConfigMap" kubeflow-system
-  render "$BIN/jobset-$JOBSET_VERSION.yaml" trainer sigs.k8s.io/jobset config/default "Deployment Secret ConfigMap"
+  render "$BIN/jobset-$JOBSET_VERSION.yaml" jobset sigs.k8s.io/jobset config/default "Deployment Secret ConfigMap"
 }
 
 all_there() { # FOLDER FILE...

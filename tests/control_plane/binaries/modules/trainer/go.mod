@@ -2,10 +2,7 @@ module controlplane/trainer
 
 go 1.26.0
 
-tool (
-	github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager
-	sigs.k8s.io/jobset
-)
+tool github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager
 
 require (
 	cel.dev/expr v0.24.0 // indirect
