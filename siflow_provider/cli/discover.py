@@ -21,16 +21,23 @@ def catalog_discover(
     conn: ConnOption = DEFAULT_CONNECTION,
     context: Annotated[str, typer.Option("--context", help="kubeconfig context; default: the connection's own.")] = "",
 ) -> None:
-    """Print a catalog drafted from a cluster: queues, instances, priorities, volumes. Comments say what to fill in."""
+    """Print a catalog drafted from a cluster or the platform. Comments say what to fill in."""
     write(asyncio.run(_discover(settings_of(conn), context)))
 
 
 async def _discover(settings: Settings, context: str) -> str:
-    if settings.backend != "kubernetes":
-        raise UsageError(
-            f"the backend {settings.backend!r} has nothing that a catalog could be drafted from.",
-            hint="Choose a connection to a Kubernetes cluster with --conn.",
-        )
-    from siflow_provider.backends.kubernetes.queueing.discover import discover_catalog
+    match settings.backend:
+        case "kubernetes":
+            from siflow_provider.backends.kubernetes.queueing.discover import discover_catalog
 
-    return await discover_catalog(settings, context)
+            return await discover_catalog(settings, context)
+        case "platform":
+            from siflow_provider.backends.platform.discover import discover
+            from siflow_provider.spec.dump import write_yaml
+
+            draft, notes = await discover(settings)
+            return "".join(f"# {note}\n" for note in notes) + write_yaml(draft)
+    raise UsageError(
+        f"the backend {settings.backend!r} has nothing that a catalog could be drafted from.",
+        hint="Choose a connection to a cluster or to the platform with --conn.",
+    )

@@ -76,6 +76,8 @@ def _examine(conn: str, catalog: str | None) -> Iterator[Finding]:
     yield asyncio.run(_backend(settings))
     if settings.backend == "local":
         yield from _local()
+    if settings.backend == "platform":
+        yield from asyncio.run(_platform(settings))
 
 
 def _source(conn: str) -> str:
@@ -117,6 +119,13 @@ async def _backend(settings: Settings) -> Finding:
     except SiflowError as error:
         return Finding(f"backend {settings.backend}", False, error.message, error.hint)
     return Finding(f"backend {settings.backend}", True, f"answers; runs known: {count}")
+
+
+async def _platform(settings: Settings) -> list[Finding]:
+    from siflow_provider.backends.platform.checks import check_platform
+
+    checks = await check_platform(settings)
+    return [Finding(check.name, check.ok, check.found, check.mend, check.needed) for check in checks]
 
 
 def _local() -> Iterator[Finding]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["catalog_check", "check", "load_catalog_option", "render", "schema"]
 
-RENDERERS = ("kubernetes", "local")
+RENDERERS = ("kubernetes", "local", "platform")
 FilesArgument = Annotated[list[Path], typer.Argument(help="Task forms (YAML or JSON).", metavar="FILE...")]
 FileArgument = Annotated[Path, typer.Argument(help="Task form (YAML or JSON).", metavar="FILE")]
 
@@ -85,7 +85,7 @@ def _report(results: list[tuple[str, tuple[Problem, ...], tuple[Problem, ...]]],
 
 def render(
     file: FileArgument,
-    backend: Annotated[str, typer.Option("--backend", help="kubernetes or local.")] = "kubernetes",
+    backend: Annotated[str, typer.Option("--backend", help="kubernetes, local or platform.")] = "kubernetes",
     reveal: Annotated[bool, typer.Option("--reveal", help="Show hidden values.")] = False,
     catalog: CatalogOption = None,
 ) -> None:
@@ -118,21 +118,27 @@ def _render(backend: str, task: ResolvedTask, context: RenderContext) -> tuple[M
         from siflow_provider.backends.kubernetes.rendering import render as render_kubernetes
 
         return render_kubernetes(task, context), warnings(task)
-    if backend == "local":
+    if backend in {"local", "platform"}:
         from siflow_provider.backends import make_backend
         from siflow_provider.backends.settings import Settings
 
-        local = make_backend(Settings())
-        return local.render(task, context), local.warnings(task)
+        form = task.task
+        settings = Settings.model_validate({"backend": backend, "region": form.region, "cluster": form.cluster})
+        made = make_backend(settings)
+        return made.render(task, context), made.warnings(task)
     raise UsageError(f"no rendering for the backend {backend!r}.", hint=f"Choose one of: {', '.join(RENDERERS)}.")
 
 
 def _revealed(backend: str, manifest: Manifest) -> Iterable[Mapping[str, Any]]:
-    """Return the documents with the hidden values where they belong: in the Secret, or beside the names of them."""
+    """Return the documents with the hidden values in them: in the Secret, in the body, or beside their names."""
     if backend == "kubernetes":
         from siflow_provider.backends.kubernetes.rendering import revealed
 
         return revealed(manifest)
+    if backend == "platform":
+        from siflow_provider.backends.platform.submit import revealed as revealed_body
+
+        return [revealed_body(manifest)]
     values = {name: value.reveal() for name, value in sorted(manifest.hidden.items())}
     return [{**document, "hidden_env": values} for document in manifest.documents]
 

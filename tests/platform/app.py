@@ -13,8 +13,8 @@ from fastapi.exceptions import RequestValidationError
 
 from tests.platform import routes_resources, routes_tasks
 from tests.platform.envelope import Refusal, refused
-from tests.platform.models import Control, Fault
-from tests.platform.platform import Platform
+from tests.platform.models import Control, CreateTask, Fault
+from tests.platform.platform import CLUSTER, REGION, USER, Platform
 
 Next = Callable[[Request], Awaitable[Response]]
 
@@ -105,6 +105,11 @@ def _add_control(root: FastAPI, platform: Platform) -> None:
     @root.delete("/control/requests")
     async def forget() -> None:
         platform.requests.clear()
+
+    @root.post("/control/tasks")
+    async def queue(bodies: list[CreateTask]) -> list[str]:
+        """Put tasks into the queue and let none start: thousands at once, for measurements."""
+        return [task.uuid for task in platform.engine.fill(bodies, owner=USER, region=REGION, cluster=CLUSTER)]
 
     @root.delete("/control/tasks/{uuid}")
     async def vanish(uuid: str) -> None:

@@ -99,12 +99,19 @@ class Engine:
 
     def create(self, body: CreateTask, *, owner: str, region: str, cluster: str) -> FakeTask:
         """Take a task in; the platform puts its own suffix behind the prefix."""
-        name = f"{body.name_prefix}-{secrets.token_hex(4)}"
-        one = str(uuid.uuid4())
-        task = FakeTask(one, name, body, owner, region, cluster, self.folder / one)
-        self.tasks[one] = task
+        (task,) = self.fill([body], owner=owner, region=region, cluster=cluster)
         self.schedule()
         return task
+
+    def fill(self, bodies: list[CreateTask], *, owner: str, region: str, cluster: str) -> list[FakeTask]:
+        """Take tasks in without looking for room."""
+        made = []
+        for body in bodies:
+            one = str(uuid.uuid4())
+            name = f"{body.name_prefix}-{secrets.token_hex(4)}"
+            made.append(FakeTask(one, name, body, owner, region, cluster, self.folder / one))
+        self.tasks.update({task.uuid: task for task in made})
+        return made
 
     def pool_of(self, task: FakeTask, instance: str) -> Pool | None:
         """Return the pool's row for an instance."""
@@ -213,6 +220,8 @@ class Engine:
 
     async def close(self) -> None:
         """End everything."""
+        for task in self.queue():
+            task.turn("Stopped")
         for task in self.tasks.values():
             self.stop(task)
         await asyncio.gather(*(task.work for task in self.tasks.values() if task.work is not None))

@@ -83,7 +83,8 @@ async def list_tasks(request: Request, query: Annotated[Filter, Query()]) -> mod
         and query.takes(task, platform.name_filter)
     ]
     page = page_of(found, query.page, min(query.page_size, platform.max_page))
-    shown_rows = [shown.brief(platform.engine, task, user) for task in page]
+    standing = shown.standings(platform.engine)
+    shown_rows = [shown.brief(task, user, standing) for task in page]
     return models.Rows[models.TaskBrief].model_validate(rows(platform, shown_rows, len(found)))
 
 

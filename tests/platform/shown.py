@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from tests.platform import models
-from tests.platform.engine import QUEUED, Engine, FakeTask
+from tests.platform.engine import Engine, FakeTask
 
 MASKED = "******"
 
@@ -16,7 +16,7 @@ def stamp(moment: datetime | None) -> str | None:
     return None if moment is None else moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-def brief(engine: Engine, task: FakeTask, reader: str) -> dict[str, Any]:
+def brief(task: FakeTask, reader: str, standing: dict[str, models.QueueInfo]) -> dict[str, Any]:
     """Return the task as a listing shows it."""
     body = task.body
     end = task.ended or (task.started and task.updated)
@@ -46,7 +46,7 @@ def brief(engine: Engine, task: FakeTask, reader: str) -> dict[str, Any]:
         duration=str(end - task.started) if task.started and end else None,
         priority=body.priority,
         guarantee=body.guarantee,
-        queue_info=queue_info(engine, task),
+        queue_info=standing.get(task.uuid),
         task_env=env,
         shared_users=[],
         owner=task.owner,
@@ -71,25 +71,30 @@ def full(engine: Engine, task: FakeTask, reader: str) -> dict[str, Any]:
         "timezone": body.timezone,
         "dashboardUrl": f"https://dashboard.example.test/{task.uuid}",
     }
-    return {**brief(engine, task, reader), **more}
+    return {**brief(task, reader, standings(engine)), **more}
 
 
-def queue_info(engine: Engine, task: FakeTask) -> models.QueueInfo | None:
-    """Return where the task stands, while it waits."""
-    if task.status != QUEUED:
-        return None
-    ahead = [
-        one for one in engine.queue() if one.body.resource_pool == task.body.resource_pool and one.order < task.order
-    ]
-    mine = [one for one in ahead if one.owner == task.owner]
-    return models.QueueInfo(
-        rank_in_pool=len(ahead) + 1, ahead_in_pool=_count(ahead), rank_in_user=len(mine) + 1, ahead_in_user=_count(mine)
-    )
+def standings(engine: Engine) -> dict[str, models.QueueInfo]:
+    """Return where each waiting task stands, by one pass over the queue."""
+    pools: dict[str, models.Ahead] = {}
+    users: dict[tuple[str, str], models.Ahead] = {}
+    found = {}
+    for task in engine.queue():
+        pool, user = task.body.resource_pool, (task.body.resource_pool, task.owner)
+        ahead, mine = pools.setdefault(pool, models.Ahead()), users.setdefault(user, models.Ahead())
+        found[task.uuid] = models.QueueInfo(
+            rank_in_pool=ahead.high + ahead.medium + ahead.low + 1,
+            ahead_in_pool=ahead,
+            rank_in_user=mine.high + mine.medium + mine.low + 1,
+            ahead_in_user=mine,
+        )
+        pools[pool], users[user] = _with(ahead, task), _with(mine, task)
+    return found
 
 
-def _count(tasks: list[FakeTask]) -> models.Ahead:
-    levels = [one.body.priority or "medium" for one in tasks]
-    return models.Ahead(high=levels.count("high"), medium=levels.count("medium"), low=levels.count("low"))
+def _with(ahead: models.Ahead, task: FakeTask) -> models.Ahead:
+    level = task.body.priority or "medium"
+    return ahead.model_copy(update={level: getattr(ahead, level) + 1})
 
 
 def pods(task: FakeTask) -> list[dict[str, Any]]:

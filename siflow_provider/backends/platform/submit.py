@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from siflow_provider.core.protocol import Manifest
     from siflow_provider.core.status import JobRef
 
-__all__ = ["find_run", "submit"]
+__all__ = ["find_run", "revealed", "submit"]
 
 log = logging.getLogger(__name__)
 
@@ -85,20 +85,26 @@ async def _refuse_foreign(place: Place, name: str, identity: Identity) -> None:
             )
 
 
-def _body(manifest: Manifest) -> tuple[dict[str, Any], list[str]]:
-    """Return the body with the hidden values in their places, and these values."""
-    body = {**manifest.documents[0], "namePrefix": manifest.name}
+def revealed(manifest: Manifest) -> dict[str, Any]:
+    """Return the create body with the hidden values in their places."""
+    body = dict(manifest.documents[0])
     hidden = {name: value.reveal() for name, value in manifest.hidden.items()}
-    env = [_revealed(one, hidden) for one in body["taskEnv"]]
-    if hidden:
-        veil = Veil.of(hidden.values()).model_dump_json()
-        env.append({"envKey": VEIL_ENV, "envValue": veil, "hide": False})
-    return {**body, "taskEnv": env}, list(hidden.values())
+    return {**body, "taskEnv": [_revealed(one, hidden) for one in body["taskEnv"]]}
 
 
 def _revealed(entry: dict[str, Any], hidden: dict[str, str]) -> dict[str, Any]:
     name = entry["envKey"]
     return {**entry, "envValue": hidden[name]} if entry["hide"] and name in hidden else entry
+
+
+def _body(manifest: Manifest) -> tuple[dict[str, Any], list[str]]:
+    """Return what is sent, and the hidden values in it."""
+    body = {**revealed(manifest), "namePrefix": manifest.name}
+    hidden = [value.reveal() for value in manifest.hidden.values()]
+    if hidden:
+        veil = Veil.of(hidden).model_dump_json()
+        body["taskEnv"] = [*body["taskEnv"], {"envKey": VEIL_ENV, "envValue": veil, "hide": False}]
+    return body, hidden
 
 
 async def _look_again(place: Place, identity: Identity, error: AnswerLost) -> JobRef:
