@@ -31,7 +31,7 @@ from siflow_provider.backends.platform.pace import Pace
 from siflow_provider.backends.settings import Settings
 from siflow_provider.core.status import JobRef
 from tests.platform.client import connection
-from tests.platform.platform import POOL
+from tests.platform.names import POOL
 
 POLL_SECONDS = 30.0
 """How often users of the platform poll a task, by their public scripts."""

@@ -15,8 +15,8 @@ import httpx
 
 from scripts.airflow_stack import AirflowStack, wait_until
 from scripts.airflow_stack.settings import find_free_port
-from tests.platform.client import LOGS, signed
-from tests.platform.platform import CLUSTER, KEY_ID, KEY_SECRET, POOL, REGION
+from tests.platform.client import LOGS
+from tests.platform.names import CLUSTER, KEY_ID, KEY_SECRET, POOL, REGION, signed
 
 HEAD = """
 from datetime import timedelta
@@ -46,6 +46,10 @@ class FakePlatform:
     def __init__(self, url: str) -> None:
         self.url = url
         self._client = httpx.Client(base_url=url, trust_env=False, timeout=30)
+
+    def close(self) -> None:
+        """Close the connections to it."""
+        self._client.close()
 
     def change(self, **control: Any) -> None:
         """Change what `tests.platform.models.Control` names."""
@@ -84,6 +88,7 @@ def serve(stack: AirflowStack) -> Iterator[FakePlatform]:
         stack.airflow("connections", "add", "siflow_platform", "--conn-json", json.dumps(_connection(fake.url)))
         yield fake
     finally:
+        fake.close()
         process.terminate()
         process.wait(60)
 

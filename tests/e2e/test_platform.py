@@ -9,7 +9,7 @@ import pytest
 from scripts.airflow_stack import AirflowStack, wait_until
 from tests.e2e.fake_platform import FakePlatform, add_platform_dag, serve
 from tests.e2e.training import numbered_lines
-from tests.platform.platform import KEY_SECRET
+from tests.platform.names import KEY_SECRET
 
 LOST = {"method": "POST", "path": "/tasks$", "after": True}
 AT_WORK = 'PyTorchJobOperator(task_id="train", command="echo at work; sleep 600", workers=1, **JOB)'

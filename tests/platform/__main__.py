@@ -12,7 +12,8 @@ import tempfile
 from pathlib import Path
 
 from tests.platform.models import Control
-from tests.platform.platform import KEY_ID, KEY_SECRET, USER, Platform
+from tests.platform.names import KEY_ID, KEY_SECRET, USER
+from tests.platform.platform import Platform
 from tests.platform.server import make_server
 from tests.platform.signing import Keys
 

@@ -14,7 +14,8 @@ from fastapi.exceptions import RequestValidationError
 from tests.platform import routes_resources, routes_tasks
 from tests.platform.envelope import Refusal, refused
 from tests.platform.models import Control, CreateTask, Fault
-from tests.platform.platform import CLUSTER, REGION, USER, Platform
+from tests.platform.names import CLUSTER, REGION, USER
+from tests.platform.platform import Platform
 
 Next = Callable[[Request], Awaitable[Response]]
 

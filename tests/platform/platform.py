@@ -9,13 +9,8 @@ from typing import Any
 
 from tests.platform.engine import Engine, Pool
 from tests.platform.models import Control, Fault
+from tests.platform.names import KEY_ID, KEY_SECRET, OTHER_ID, OTHER_SECRET, OTHER_USER, POOL, RESERVED, USER
 from tests.platform.signing import Keys
-
-KEY_ID, KEY_SECRET, USER = "ak-demo", "sk-demo", "demo"
-OTHER_ID, OTHER_SECRET, OTHER_USER = "ak-other", "sk-other", "other"
-REGION, CLUSTER = "cn-east", "alpha"
-POOL = "cn-east-alpha-demo-ondemand-shared"
-RESERVED = "cn-east-alpha-demo-reserved-shared"
 
 
 def demo_pools() -> list[Pool]:

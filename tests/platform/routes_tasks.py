@@ -139,7 +139,7 @@ async def delete(request: Request, uuid: str) -> models.One[str]:
 
 def _delete(request: Request, task: FakeTask) -> None:
     if task.status not in FINAL:
-        raise Refusal(200, f"the task is {task.status}: stop it first")
+        raise Refusal(409, f"the task is {task.status}: stop it first")
     of(request).engine.tasks.pop(task.uuid, None)
 
 

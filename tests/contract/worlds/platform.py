@@ -21,8 +21,9 @@ from siflow_provider.spec.resolve import Flavor, Mount, ResolvedTask
 from siflow_provider.spec.task import PyTorchJob, RayJob
 from tests.contract.life import until_phase
 from tests.contract.world import Size, World
-from tests.platform.client import connection, signed
-from tests.platform.platform import OTHER_ID, OTHER_SECRET, POOL, Platform
+from tests.platform.client import connection
+from tests.platform.names import OTHER_ID, OTHER_SECRET, POOL, signed
+from tests.platform.platform import Platform
 from tests.platform.server import RunningPlatform
 
 _UNITS: dict[Size, int] = {"small": 1, "whole": 100, "impossible": 5000}

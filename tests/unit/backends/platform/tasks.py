@@ -10,7 +10,7 @@ from siflow_provider.spec.hidden import Hidden
 from siflow_provider.spec.quantity import Resources
 from siflow_provider.spec.resolve import Flavor, ResolvedTask
 from siflow_provider.spec.task import PyTorchJob
-from tests.platform.platform import POOL
+from tests.platform.names import POOL
 from tests.platform.server import RunningPlatform
 
 CREATE = ("POST", "/task-service/v1/tasks")

@@ -8,7 +8,7 @@ from siflow_provider.backends.settings import Settings
 from siflow_provider.errors import AccessDenied, BackendUnavailable, UsageError
 from siflow_provider.spec.hidden import Hidden
 from tests.platform.client import connection
-from tests.platform.platform import KEY_SECRET
+from tests.platform.names import KEY_SECRET
 from tests.platform.server import RunningPlatform
 from tests.unit.backends.platform.conftest import QUICK
 from tests.unit.backends.platform.tasks import CREATE, creations

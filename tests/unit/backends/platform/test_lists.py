@@ -10,7 +10,7 @@ from siflow_provider.backends.platform.discover import discover
 from siflow_provider.backends.settings import Settings
 from siflow_provider.spec.catalog import load_catalog
 from siflow_provider.spec.hidden import Hidden
-from tests.platform.platform import POOL, RESERVED
+from tests.platform.names import POOL, RESERVED
 from tests.platform.server import RunningPlatform
 from tests.unit.backends.platform.conftest import QUICK
 
