@@ -30,6 +30,14 @@ part_pid() {
   [ "$(readlink "/proc/$pid/ns/net")" = "$(readlink "/proc/$(holder_pid)/ns/net")" ] && echo "$pid"
 }
 
+# resume NAME: let a paused part go on, and the nsenter that started it, which stops along with it. An nsenter that stays
+# stopped would never take note of the part's end, and the namespaces could not end either.
+resume() {
+  local entered
+  read -r entered 2>/dev/null <"$state/pid/$1" || return 1
+  kill -CONT "$entered" && kill -CONT "$(only_child "$entered")"
+}
+
 wait_for() { # SECONDS WHAT COMMAND...
   local end=$((SECONDS + $1)) what=$2
   shift 2

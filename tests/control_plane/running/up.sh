@@ -183,7 +183,7 @@ keep_template() {
   find "$CACHE" -maxdepth 1 -name 'begun-*' -mtime +7 -exec rm -rf {} +
   kill -STOP "$(part_pid etcd)"  # its files hold still
   cp -a "$state/etcd" "$state/pki" --target-directory="$(mkdir -p "$part" && echo "$part")"
-  kill -CONT "$(part_pid etcd)"
+  resume etcd
   mv --no-target-directory "$part" "$template" 2>/dev/null || rm -rf "$part"  # another start was first
 }
 
