@@ -27,7 +27,7 @@ def make_backend(settings: Settings) -> TrainingBackend:
     """Return the backend that the settings name, not yet opened.
 
     Raises:
-        UsageError: no such backend in this version.
+        UsageError: no such backend in this version, or a package that it needs is not installed.
 
     Example:
         async with make_backend(Settings(backend="local")) as backend: ...
@@ -39,5 +39,11 @@ def make_backend(settings: Settings) -> TrainingBackend:
             hint=f"Set `backend` in the connection's extra to one of: {', '.join(BACKENDS)}.",
         )
     module, _, name = path.partition(":")
-    factory = cast("Callable[[Settings], TrainingBackend]", getattr(import_module(module), name))
-    return factory(settings)
+    try:
+        found = import_module(module)
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"the backend {settings.backend!r} needs the package {error.name!r}, which is not installed here.",
+            hint=f'pip install "airflow-provider-siflow[{settings.backend}]"',
+        ) from error
+    return cast("Callable[[Settings], TrainingBackend]", getattr(found, name))(settings)

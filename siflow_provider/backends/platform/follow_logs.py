@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 from siflow_provider.backends.platform.errors import NotFound
 from siflow_provider.backends.platform.logs import LogReader, Reading
 from siflow_provider.backends.platform.mark import Mark
-from siflow_provider.backends.platform.state import replicas_of
+from siflow_provider.backends.platform.state import phase_of, replicas_of
 from siflow_provider.core.status import Phase, is_selected, main_replica
-from siflow_provider.errors import UsageError
+from siflow_provider.errors import BackendError, UsageError
 
 if TYPE_CHECKING:
     from siflow_provider.backends.platform.observe import Observer
     from siflow_provider.backends.platform.place import Place
+    from siflow_provider.backends.platform.poller import Feed
     from siflow_provider.core.status import JobRef, LogCursor, LogLine, LogSelection
 
 __all__ = ["LogFollower"]
@@ -29,7 +30,7 @@ class LogFollower:
     Attributes:
         place: the connection, opened.
         reader: asks for entries.
-        observer: tells the run's phase where nobody watches it.
+        observer: tells the run's phase when nobody follows.
         ref: the run.
         selection: whose lines.
         cursor: how far they were read before.
@@ -50,9 +51,22 @@ class LogFollower:
             UsageError: a replica is named that the run does not have.
             BackendUnavailable: the logs can't be read now.
         """
+        if not self.reader.readable or self.selection == "none":
+            return
+        if not follow:
+            async for line in self._lines(None):
+                yield line
+            return
+        # the listing that everybody shares tells the phase: a run in the queue costs no request of its own
+        async with self.place.poller.watching(self.ref) as feed:
+            async for line in self._lines(feed):
+                yield line
+
+    async def _lines(self, feed: Feed | None) -> AsyncIterator[LogLine]:
         settled = complete = False
-        while self.reader.readable and self.selection != "none":
-            phase = await self._phase(follow=follow)
+        quiet = 0
+        while True:
+            phase = await self._phase(feed)
             if phase is not Phase.QUEUED and not complete:
                 await self._find_replicas()
                 complete = phase is Phase.RUNNING or phase.terminal
@@ -63,20 +77,33 @@ class LogFollower:
                     found = True
                     for line in lines:
                         yield line
+            quiet = 0 if found else quiet + 1
             if found:
                 continue
-            if not follow or (phase.terminal and settled):
+            if feed is None or (phase.terminal and settled):
                 return
             settled = phase.terminal
-            await asyncio.sleep(self.place.pace.settle if phase.terminal else self.place.pace.logs)
+            await asyncio.sleep(self._pause(phase, quiet))
 
-    async def _phase(self, *, follow: bool) -> Phase:
-        """Return the run's phase: of one that is watched the listing tells it, without a request for each look."""
-        memory, ref = self.place.memory, self.ref
-        known = memory.ended.get(ref.uid) or memory.known.get(ref.uid)
-        if known is not None and follow and self.place.poller.watches(ref):
-            return known.phase
-        return (await self.observer.look(ref)).phase
+    def _pause(self, phase: Phase, quiet: int) -> float:
+        """Return how long to wait: longer for a log that says little, but not while nothing is asked for anyway."""
+        pace = self.place.pace
+        if phase.terminal:
+            return pace.settle
+        return pace.logs if phase is Phase.QUEUED else min(pace.logs * 1.5 ** (quiet - 1), pace.longest_logs)
+
+    async def _phase(self, feed: Feed | None) -> Phase:
+        ended = self.place.memory.ended.get(self.ref.uid)
+        if ended is not None:
+            return ended.phase
+        if feed is None:
+            return (await self.observer.look(self.ref)).phase
+        if not feed.told:
+            return Phase.QUEUED
+        look = feed.look
+        if isinstance(look, BackendError):
+            raise look
+        return Phase.LOST if look is None else phase_of(look.status)
 
     async def _find_replicas(self) -> None:
         """Add a reading for each selected replica that has none yet."""

@@ -15,9 +15,10 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from siflow_provider.backends.platform.errors import NotFound
+from siflow_provider.backends.platform.errors import NotFound, Refused
 from siflow_provider.backends.platform.wire import read_moment
 from siflow_provider.core.status import JobRef, LogLine, main_replica
+from siflow_provider.errors import AccessDenied, BackendUnavailable
 
 if TYPE_CHECKING:
     from siflow_provider.backends.platform.client import Client
@@ -81,6 +82,9 @@ class LogReader:
             answer = await self._client.get(str(spelling["path"]).format_map(words), params)
         except NotFound:
             return []
+        except (AccessDenied, Refused) as error:
+            # the log service has answered 401 in outages, while tasks ran on: no run fails for its logs
+            raise BackendUnavailable(str(error)) from error
         data = answer.data
         found = data.get("logs") if isinstance(data, dict) else data or answer.body.get("logs")
         return [entry for entry in found or [] if isinstance(entry, dict)]

@@ -86,6 +86,7 @@ class Observer:
         )
         if status.phase.terminal:
             self._forget(ref.uid)
+            memory.stops.pop(task.uuid, None)
             return memory.ended.setdefault(ref.uid, status)
         if status.phase is not Phase.UNKNOWN:
             memory.known[ref.uid] = status

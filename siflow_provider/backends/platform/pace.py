@@ -21,6 +21,7 @@ class Pace:
         pods: how old the pods of a running task may get before they are asked for again.
         pods_per_minute: requests for pods of running tasks, all tasks together.
         logs: between two looks at the log of a running task.
+        longest_logs: the same, of one that has said nothing for a while.
         settle: how long after the end a log may still grow.
         visible: how long after its creation a task may be missing in listings.
         stopping: how long a stop may take.
@@ -35,6 +36,7 @@ class Pace:
     pods: float = 20.0
     pods_per_minute: float = 60.0
     logs: float = 5.0
+    longest_logs: float = 30.0
     settle: float = 5.0
     visible: float = 90.0
     stopping: float = 120.0

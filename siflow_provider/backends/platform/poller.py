@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from siflow_provider.backends.platform.errors import NotFound
 from siflow_provider.backends.platform.matches import groups, keep_one
 from siflow_provider.backends.platform.state import phase_of
-from siflow_provider.backends.platform.wire import Brief, read_tasks
+from siflow_provider.backends.platform.wire import Brief, read_row, read_tasks
 from siflow_provider.core.status import Phase
 from siflow_provider.errors import BackendError, BackendUnavailable
 
@@ -36,6 +36,8 @@ _SLOWER = 1.5
 _LONGEST_OUTAGE_PAUSE = 120.0
 _CONFIRMED_AT_ONCE = 20
 _LOOKS_BEFORE_LOST = 2
+_REFUSALS_RIDDEN_OUT = 6
+"""With the pauses between them, about ten minutes."""
 Look = Brief | BackendError | None
 """A task; an error that keeps it from being seen; None when the platform no longer knows it."""
 
@@ -45,6 +47,8 @@ class Feed:
 
     Attributes:
         seen: True once the platform showed the task to this process.
+        look: what there was to see last.
+        told: False while there was nothing to see yet.
     """
 
     def __init__(self, ref: JobRef) -> None:
@@ -53,11 +57,12 @@ class Feed:
         self.seen = False
         self.missed = 0
         self.look: Look = None
+        self.told = False
         self._news = asyncio.Event()
 
     def tell(self, look: Look) -> None:
         """Give the watcher something new to look at."""
-        self.look = look
+        self.look, self.told = look, True
         self._news.set()
 
     async def looks(self) -> AsyncIterator[Look]:
@@ -103,10 +108,6 @@ class Poller:
                 del self._feeds[ref.uid]
                 self._signs.pop(ref.uid, None)
 
-    def watches(self, ref: JobRef) -> bool:
-        """Say whether somebody watches this run."""
-        return ref.uid in self._feeds
-
     def show(self, task: Brief) -> None:
         """Tell watchers of a task what somebody has just read of it."""
         self._signs.pop(task.uuid, None)
@@ -129,8 +130,18 @@ class Poller:
                 self._failures, self._quiet = 0, 0 if changed else self._quiet + 1
             except BackendError as error:
                 self._failures += 1
-                self._tell_all(error)
+                self._tell_all(self._milder(error))
+            except Exception as error:  # whatever it is, nobody may be left waiting in the dark
+                log.exception("the listing failed")
+                self._failures += 1
+                self._tell_all(BackendUnavailable(f"the listing failed: {type(error).__name__}: {error}."))
             await asyncio.sleep(self._pause())
+
+    def _milder(self, error: BackendError) -> BackendError:
+        """Take a refusal for a passing fault at first: services of the platform have answered 401 in outages."""
+        if isinstance(error, BackendUnavailable) or self._failures > _REFUSALS_RIDDEN_OUT:
+            return error
+        return BackendUnavailable(str(error))
 
     def _pause(self) -> float:
         pace = self._pace
@@ -170,7 +181,7 @@ class Poller:
             changed = changed or moved
             # of a running task the pods may have changed, which the listing does not show
             if moved or phase_of(str(row.get("status"))) in {Phase.STARTING, Phase.RUNNING}:
-                self._tell(uid, Brief.model_validate(row))
+                self._tell(uid, _read(row))
         return changed
 
     async def _keep_one_each(self, rows: list[dict[str, Any]], wanted: set[str]) -> None:
@@ -218,3 +229,11 @@ class Poller:
         if phase_of(task.status) is Phase.UNKNOWN and task.status not in self._warned:
             self._warned.add(task.status)
             log.warning("the platform says %r of %s, which is not known here: waiting on", task.status, task.name)
+
+
+def _read(row: dict[str, Any]) -> Look:
+    """Return the task, or why it can't be read: one odd row must not keep the others from being seen."""
+    try:
+        return read_row(Brief, row)
+    except BackendUnavailable as error:
+        return error

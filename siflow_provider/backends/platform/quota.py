@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from siflow_provider.backends.platform.errors import NotFound, Refused
-from siflow_provider.backends.platform.wire import InstanceRow, UserQuota
+from siflow_provider.backends.platform.wire import InstanceRow, UserQuota, read_row
 from siflow_provider.core.quota import Answer, QuotaReport, Shortage, Verdict
 from siflow_provider.errors import AccessDenied, BackendUnavailable
 from siflow_provider.spec.task import RayJob
@@ -33,7 +33,7 @@ async def read_rows(client: Client, settings: Settings) -> list[InstanceRow]:
         BackendError: it can't be read.
     """
     place = {"region": settings.region, "cluster": settings.cluster}
-    return [InstanceRow.model_validate(row) for row in (await client.get(f"{_RESOURCES}/instances", place)).rows]
+    return [read_row(InstanceRow, row) for row in (await client.get(f"{_RESOURCES}/instances", place)).rows]
 
 
 async def answer_quota(client: Client, task: ResolvedTask, settings: Settings) -> QuotaReport:
@@ -81,9 +81,9 @@ async def _share(client: Client, row: InstanceRow) -> UserQuota | str:
         user = (await client.get(f"{_RESOURCES}/user-instances")).data
         name = user.get("user") if isinstance(user, dict) else None
         rows = (await client.get(f"{_RESOURCES}/user-quota", {"instanceQuotaId": row.id})).rows
+        shares = [read_row(UserQuota, one) for one in rows]
     except _UNREADABLE as error:
         return f"the user's quota can't be read: {error}"
-    shares = [UserQuota.model_validate(one) for one in rows]
     own = [one for one in shares if one.user_name == name and one.instance_quota_id == row.id]
     return own[0] if own else "the platform lists no quota of this user's own for it"
 

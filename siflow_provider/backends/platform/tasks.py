@@ -9,7 +9,7 @@ import json
 from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from siflow_provider.backends.platform.wire import Brief, Pod, read_tasks
+from siflow_provider.backends.platform.wire import Brief, Pod, read_row, read_tasks
 
 if TYPE_CHECKING:
     from siflow_provider.backends.platform.client import Client
@@ -41,12 +41,12 @@ class Tasks:
             NotFound: the platform knows none of that uuid.
         """
         answer = await self._client.get(f"{_TASKS}/{uuid}")
-        return Brief.model_validate(answer.data or {})
+        return read_row(Brief, answer.data)
 
     async def pods(self, uuid: str) -> list[Pod]:
         """Return the task's pods, those marked as deleted left out."""
         rows = (await self._client.get(f"{_TASKS}/{uuid}/pods")).rows
-        return [Pod.model_validate(row) for row in rows if not row.get("deleted")]
+        return [read_row(Pod, row) for row in rows if not row.get("deleted")]
 
     async def stop(self, uuid: str) -> None:
         """Ask for the end of a task; the documented GET of the same meaning is not used: something may prefetch it."""

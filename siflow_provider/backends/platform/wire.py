@@ -7,12 +7,14 @@ into these models: where the platform gives one back to its owner, it is dropped
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 
-__all__ = ["Brief", "InstanceRow", "Pod", "QueueInfo", "TaskEnv", "UserQuota", "read_moment", "read_tasks"]
+from siflow_provider.errors import BackendUnavailable
+
+__all__ = ["Brief", "InstanceRow", "Pod", "QueueInfo", "TaskEnv", "UserQuota", "read_moment", "read_row", "read_tasks"]
 
 _MILLISECONDS = 10_000_000_000
 """Numbers above this are no seconds since 1970: they would lie behind the year 2286."""
@@ -174,7 +176,27 @@ class UserQuota(_Wire):
     used: int = 0
 
 
+_W = TypeVar("_W", bound=_Wire)
+
+
+def read_row(model: type[_W], row: Any) -> _W:
+    """Return what a row says.
+
+    Raises:
+        BackendUnavailable: it is of another shape; names the fields and no value.
+    """
+    try:
+        return model.model_validate(row)
+    except ValidationError as error:
+        wrong = ", ".join(sorted({".".join(map(str, one["loc"])) or "all of it" for one in error.errors()}))
+    raise BackendUnavailable(f"the platform's answer can't be read as a {model.__name__}: {wrong}.")
+
+
 def read_tasks(rows: list[dict[str, Any]]) -> list[Brief]:
-    """Return the tasks among the rows, each uuid once: the same task may come under several filters or pages."""
-    found = {str(row["uuid"]): Brief.model_validate(row) for row in rows if row.get("uuid")}
+    """Return the tasks among the rows, each uuid once: the same task may come under several filters or pages.
+
+    Raises:
+        BackendUnavailable: a row is of another shape.
+    """
+    found = {str(row["uuid"]): read_row(Brief, row) for row in rows if row.get("uuid")}
     return list(found.values())

@@ -34,6 +34,7 @@ QUICK = Pace(
     pods=0.1,
     pods_per_minute=1e6,
     logs=0.1,
+    longest_logs=0.1,
     settle=0.0,
     visible=2.0,
     first_pause=0.05,

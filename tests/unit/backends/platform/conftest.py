@@ -20,6 +20,7 @@ QUICK = Pace(
     longest_listing=0.2,
     pods=0.05,
     logs=0.05,
+    longest_logs=0.1,
     settle=0.0,
     visible=1.5,
     first_pause=0.02,

@@ -74,3 +74,21 @@ async def test_a_task_that_never_appears_is_lost_only_after_a_while(backend: Pla
     ref = JobRef(backend="platform", kind="PyTorchJob", name="never-abcdefg", uid="nope", task_uuid="u")
     assert (await backend.status(ref)).phase is Phase.UNKNOWN
     assert (await watched(backend, ref))[-1].phase is Phase.LOST
+
+
+async def test_a_row_of_another_shape_keeps_no_other_run_from_being_seen(
+    running: RunningPlatform, backend: PlatformBackend
+) -> None:
+    running.change(run_seconds=1.0)
+    ref = await backend.submit(backend.render(task(), context()))
+    odd = '{"status": true, "msg": "", "total": 1, "rows": [{"uuid": "x", "taskEnv": 3, "name": "odd"}]}'
+    running.change(faults=[{"method": "GET", "path": "/tasks$", "body": odd, "times": 2}])
+    assert (await watched(backend, ref))[-1].phase is Phase.SUCCEEDED
+
+
+async def test_a_refusal_is_ridden_out_for_a_while(running: RunningPlatform, backend: PlatformBackend) -> None:
+    running.change(run_seconds=1.0)
+    ref = await backend.submit(backend.render(task(), context()))
+    running.change(faults=[{"status": 401, "times": 3}])
+    seen = await watched(backend, ref)
+    assert seen[-1].phase is Phase.SUCCEEDED
