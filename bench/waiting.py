@@ -1,0 +1,241 @@
+"""What it costs to wait for many jobs: our trigger beside the peers' KubernetesJobTrigger and KubernetesPodTrigger.
+
+On a real API server with real controllers, for each number of jobs and each trigger in a fresh process: makes the jobs,
+waits for all of them in one event loop, counts the requests that leave the process (in aiohttp), its CPU time and its
+memory, then ends a sample of the jobs and takes the time from sending their end to the API server until the trigger
+fires. The triggers keep their default intervals. Nothing is judged: it prints.
+
+    python -m bench.waiting [--jobs 100 1000 10000] [--hold 60] [--sample 100] [--over 20] [--limit 1800]
+
+`SIFLOW_TEST_KUBECONFIG` names a control plane that is up; without it one is started, which takes root
+(scripts/control-plane).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import selectors
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.waiting_jobs import Maker, TooSlow
+from bench.waiting_triggers import CONNECTION, JOBS, OURS, PODS, Held, Order
+from tests.control_plane.admin import Admin
+from tests.control_plane.plane import run
+from tests.control_plane.queues import Queues, unique
+
+KINDS = (OURS, JOBS, PODS)
+COMPARED = ("requests/min", "CPU s/min", "MiB", "event p50 s", "event p99 s")
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one trigger cost for one number of jobs: what holding cost, and the seconds until each event."""
+
+    held: Held
+    latencies: list[float]
+    missing: int
+    odd: list[str]
+
+
+class Child:
+    """A fresh process that holds the triggers of an order; its logs go to a file."""
+
+    def __init__(self, order: Order, kubeconfig: Path, folder: Path) -> None:
+        extra = {"kube_config_path": str(kubeconfig), "namespace": order.namespace}
+        kind = "siflow" if order.trigger == OURS else "kubernetes"
+        extra |= {"backend": "kubernetes"} if order.trigger == OURS else {}
+        environment = {
+            **os.environ,
+            "AIRFLOW_HOME": str(folder),
+            f"AIRFLOW_CONN_{CONNECTION.upper()}": json.dumps({"conn_type": kind, "extra": extra}),
+        }
+        self.log = folder / f"{order.trigger}-{len(order.waiting)}.log"
+        with self.log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "bench.waiting_triggers"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env=environment,
+            )
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(asdict(order)).encode() + b"\n")
+        self._process.stdin.close()
+        self._rest = b""
+
+    def told(self, seconds: float) -> Iterator[dict[str, Any]]:
+        """Yield what it tells within that time."""
+        end = time.monotonic() + seconds
+        output = self._process.stdout
+        assert output is not None
+        with selectors.DefaultSelector() as selector:
+            selector.register(output, selectors.EVENT_READ)
+            while (left := end - time.monotonic()) > 0 and selector.select(left):
+                piece = os.read(output.fileno(), 1 << 16)
+                if not piece:
+                    raise RuntimeError(f"the process ended: {self.log.read_text(errors='replace')[-2000:]}")
+                *lines, self._rest = (self._rest + piece).split(b"\n")
+                yield from map(json.loads, lines)
+
+    def close(self) -> None:
+        """End it."""
+        self._process.kill()
+        self._process.wait()
+
+
+def hold(maker: Maker, kubeconfig: Path, count: int, options: argparse.Namespace) -> Result:
+    """Make the jobs, hold them, end a sample.
+
+    Raises:
+        TooSlow: the cluster did not make the jobs, or the process did not settle, in the time given.
+    """
+    waiting = maker.make(count, options.limit)
+    order = Order(maker.trigger, maker.namespace, waiting, settle=20 + count / 50, hold=options.hold)
+    with tempfile.TemporaryDirectory() as folder:
+        child = Child(order, kubeconfig, Path(folder))
+        try:
+            return _measured(child, maker, order, options)
+        finally:
+            child.close()
+
+
+def _measured(child: Child, maker: Maker, order: Order, options: argparse.Namespace) -> Result:
+    early = []
+    for told in child.told(options.limit):
+        if "held" in told:
+            held = Held(**told["held"])
+            break
+        early.append(told)
+    else:
+        raise TooSlow(f"the process had not held the triggers after {options.limit:g} s")
+    fired = {told["event"] for told in early}
+    step = max(1, len(order.waiting) // options.sample)
+    sample = [one for one in order.waiting[::step] if one["name"] not in fired][: options.sample]
+    sent = maker.end(sample, options.over / max(1, len(sample)))
+    seen: dict[str, float] = {}
+    for told in child.told(options.patience):
+        if "error" in told:
+            early.append(told)
+        elif told["event"] in sent:
+            seen[told["event"]] = told["at"] - sent[told["event"]]
+        if len(seen) == len(sent):
+            break
+    odd = [f"{told['event']}: {told.get('error') or told.get('payload')}" for told in early]
+    return Result(held, sorted(seen.values()), len(sent) - len(seen), odd)
+
+
+def percentile(values: list[float], part: float) -> float:
+    """Return the value that this part of all does not exceed."""
+    return values[min(len(values) - 1, int(len(values) * part))] if values else float("nan")
+
+
+def figures(result: Result) -> dict[str, float]:
+    """Return the figures that are printed, by the table's heads."""
+    held = result.held
+    minutes = held.seconds / 60
+    return {
+        "requests/min": sum(held.requests.values()) / minutes,
+        "connections/min": held.connections / minutes,
+        "CPU s/min": held.cpu / minutes,
+        "CPU s before": held.cpu_before,
+        "MiB": held.memory,
+        "loop late s": held.late,
+        "event p50 s": percentile(result.latencies, 0.5),
+        "event p99 s": percentile(result.latencies, 0.99),
+        "ends": len(result.latencies),
+    }
+
+
+def ratios(results: dict[str, Result]) -> Iterator[str]:
+    """Yield how many times more the peers' triggers take than ours."""
+    if OURS not in results:
+        return
+    ours = figures(results[OURS])
+    for name, result in results.items():
+        if name != OURS:
+            theirs = figures(result)
+            pairs = [f"{what} {theirs[what] / ours[what]:.1f}x" for what in COMPARED if ours[what]]
+            yield f"{name} / {OURS}: {', '.join(pairs)}"
+
+
+def report(count: int, results: dict[str, Result], misfits: dict[str, str]) -> None:
+    """Print one size."""
+    print(f"\n{count:,} waiting jobs")
+    for place, (name, result) in enumerate(results.items()):
+        found = figures(result)
+        if place == 0:
+            print(f"{'':20}", *found, sep="  ")
+        cells = (f"{value:,.{0 if value >= 100 else 2}f}".rjust(len(what)) for what, value in found.items())
+        print(f"{name:20}", *cells, sep="  ")
+    for line in ratios(results):
+        print(line)
+    for name, result in results.items():
+        held = result.held
+        print(f"{name} as {', '.join(held.agents)}: before {held.requests_before}; while holding {held.requests}")
+        if result.missing or held.alive != count:
+            print(f"{name}: {result.missing} ends brought no event in time; {held.alive} were alive; {result.odd[:3]}")
+    for name, why in misfits.items():
+        print(f"{name} did not fit: {why}")
+    sys.stdout.flush()
+
+
+@contextmanager
+def control_plane() -> Iterator[Path]:
+    """Yield the kubeconfig of the control plane that is named, or of one that is started and ended again."""
+    if given := os.environ.get("SIFLOW_TEST_KUBECONFIG"):
+        yield Path(given)
+        return
+    with tempfile.TemporaryDirectory(prefix="siflow-bench-") as folder:
+        run("up", folder)
+        try:
+            yield Path(folder, "kubeconfig")
+        finally:
+            run("down", folder)
+
+
+def measure(admin: Admin, kubeconfig: Path, count: int, options: argparse.Namespace) -> None:
+    """Measure every trigger with that many jobs, and print."""
+    results, misfits = {}, {}
+    for trigger in options.triggers:
+        namespace = unique("bench-waiting")
+        admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+        maker = Maker(admin, kubeconfig, namespace, Queues(admin, namespace), trigger)
+        try:
+            results[trigger] = hold(maker, kubeconfig, count, options)
+        except TooSlow as error:
+            misfits[trigger] = str(error)
+        finally:
+            maker.close()
+    report(count, results, misfits)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--jobs", type=int, nargs="+", default=[100, 1000], help="how many wait")
+    parser.add_argument("--triggers", nargs="+", choices=KINDS, default=KINDS)
+    parser.add_argument("--hold", type=float, default=60, help="seconds over which waiting is measured")
+    parser.add_argument("--sample", type=int, default=100, help="how many jobs end")
+    parser.add_argument("--over", type=float, default=20, help="seconds over which they end: no poll is favoured")
+    parser.add_argument("--patience", type=float, default=120, help="seconds for the last events to come")
+    parser.add_argument("--limit", type=float, default=1800, help="seconds for making the jobs, and for settling")
+    options = parser.parse_args()
+    with control_plane() as kubeconfig:
+        admin = Admin(kubeconfig)
+        for count in options.jobs:
+            measure(admin, kubeconfig, count, options)
+        admin.close()
+
+
+if __name__ == "__main__":
+    main()
