@@ -98,7 +98,8 @@ class LogPump:
                 stream = self._backend.logs(self._ref, (replica,), LogCursor(), follow=False)
                 async with closing_stream(stream) as lines_of_it:
                     async for line in lines_of_it:
-                        lines.append(line.text)
+                        if not line.remark:
+                            lines.append(line.text)
         except (BackendError, TimeoutError) as error:
             self._reporter.note(
                 f"the last lines of {replica} can't be read: {error or 'it took too long'}", warning=True
@@ -152,12 +153,16 @@ class LogPump:
         self.lines_read += 1
         if is_selected(line.replica, self._shown, self._ref.kind):
             self._reporter.line(line)
+        self._positions[line.replica] = line.position
+        if not line.remark:
+            self._take_output(line)
+        self._on_line()
+
+    def _take_output(self, line: LogLine) -> None:
         if line.replica == self._main:
             self._read_result(line)
         self._lines.setdefault(line.replica, deque(maxlen=MAX_LAST_LINES)).append(line.text)
-        self._positions[line.replica] = line.position
         self.active_at = self._clock()
-        self._on_line()
 
     def _read_result(self, line: LogLine) -> None:
         trouble = self.results.feed(line)

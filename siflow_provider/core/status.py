@@ -103,6 +103,7 @@ class LogLine:
         position: the cursor's text for "read up to and with this line".
         time: when the line was written, where the backend knows it.
         partial: True for each piece of a long line but the last: the line goes on in the replica's next one.
+        remark: True for a word of the backend about the log (`lines may be missing`): shown, and no output of the run.
     """
 
     replica: str
@@ -110,6 +111,7 @@ class LogLine:
     position: str
     time: datetime | None = None
     partial: bool = False
+    remark: bool = False
 
 
 def main_replica(kind: Kind) -> str:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 
 from siflow_provider.core.protocol import TrainingBackend
+from siflow_provider.core.pump import closing_stream
 from siflow_provider.core.status import LogCursor, LogLine, Phase
 from tests.contract.life import end, first_lines, read, start, texts, until_phase
 from tests.contract.world import World
@@ -106,11 +107,12 @@ async def test_reading_without_following_ends_at_now(world: World, backend: Trai
     assert [line.text for line in await first_lines(world, backend, ref)] == ["begun"]
 
 
-async def test_logs_are_there_after_a_stop(world: World, backend: TrainingBackend) -> None:
+async def test_whoever_follows_has_all_lines_of_a_stopped_run(world: World, backend: TrainingBackend) -> None:
     ref = await start(backend, world.task("echo begun; sleep 600"))
-    await first_lines(world, backend, ref)
-    await backend.stop(ref, by="the test")
-    assert texts(await read(backend, ref), "master-0") == ["begun"]
+    async with asyncio.timeout(world.patience_seconds), closing_stream(backend.logs(ref, "all", LogCursor())) as lines:
+        assert (await anext(lines)).text == "begun"
+        await backend.stop(ref, by="the test")
+        assert [line async for line in lines if not line.remark] == []
 
 
 async def test_logs_of_a_run_that_is_gone_end(world: World, backend: TrainingBackend) -> None:

@@ -31,6 +31,7 @@ class Line:
     text: str
     replica: str = "master-0"
     partial: bool = False
+    remark: bool = False
 
 
 @dataclass

@@ -143,7 +143,7 @@ class ScriptedBackend:
             self._refuse(run, run.script.outages + run.script.log_outages)
             if self._ended_before(run, line.at):
                 break
-            yield LogLine(line.replica, line.text, position, partial=line.partial)
+            yield LogLine(line.replica, line.text, position, partial=line.partial, remark=line.remark)
         while run.script.endless_logs or not self._status(run).phase.terminal:
             self._refuse(run, run.script.outages + run.script.log_outages)
             await self._tick(run, extra=self._time() + 3600)

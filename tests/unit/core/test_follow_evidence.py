@@ -80,3 +80,13 @@ async def test_failed_worker_is_judged_by_its_own_last_lines_although_only_the_m
     assert done.outcome.failure.category is FailureClass.DATA_PATH
     assert done.outcome.failure.last_lines == ("FileNotFoundError: /volume/x",)
     assert done.told.lines == ["master-0: fine"]
+
+
+async def test_what_the_backend_says_about_a_log_is_shown_and_is_no_evidence() -> None:
+    failure = Failure(category=FailureClass.CODE, summary="master-0 failed with exit code 1", replica="master-0")
+    remark = Line(20, "--- master-0: its pod is gone; its last lines may be missing ---", remark=True)
+    steps = phases((0, Phase.RUNNING), (50, Phase.FAILED), failure=failure)
+    done = await follow_script(Script(steps, [Line(10, "step 1"), remark]))
+    assert done.outcome.failure is not None
+    assert done.outcome.failure.last_lines == ("step 1",)
+    assert any(remark.text in line for line in done.told.lines)

@@ -190,7 +190,7 @@ def _begins_anew(replica: str, pod: Object, *, gap: bool) -> LogLine:
     created = dig(pod, "metadata", "creationTimestamp")
     missing = "; last lines of the pod before may be missing" if gap else ""
     text = f"--- {replica}: begins anew in a pod that was created at {created}{missing} ---"
-    return LogLine(replica, text, str(Place(uid(pod))))
+    return LogLine(replica, text, str(Place(uid(pod))), remark=True)
 
 
 def _first(error: Exception) -> Exception:

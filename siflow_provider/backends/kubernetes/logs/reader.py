@@ -253,7 +253,7 @@ class PodReader:
 
     async def _say(self, text: str) -> None:
         place = self.place or Place(self._uid)
-        await self._reading.put([LogLine(self._replica, f"--- {self._replica}: {text} ---", str(place))])
+        await self._reading.put([LogLine(self._replica, f"--- {self._replica}: {text} ---", str(place), remark=True)])
 
     async def _put(self, lines: list[LogLine]) -> None:
         shown = self._repeats.passed(lines) if self._repeats is not None else lines

@@ -176,7 +176,7 @@ class LineSplitter:
         )
 
     def _note(self, text: str, lines: list[LogLine]) -> None:
-        lines.append(LogLine(self._replica, text, f"{self._head}{self._stamp} 0 0", self._time))
+        lines.append(LogLine(self._replica, text, f"{self._head}{self._stamp} 0 0", self._time, remark=True))
 
 
 def _stamp_of(raw: bytes) -> str:

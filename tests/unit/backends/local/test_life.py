@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from siflow_provider.backends.local.backend import LocalBackend
-from siflow_provider.core.status import Phase
+from siflow_provider.core.status import LogCursor, Phase
 from tests.unit.backends.local.following import end_of, lines_of, processes_of, running, supervisor_of, until
 from tests.unit.backends.local.tasks import context, task
 
@@ -109,3 +109,20 @@ async def test_run_that_ended_before_it_was_stopped_is_told_as_it_ended(
     supervisor.resume()
     await stopping
     assert (await backend.status(ref)).phase is phase
+
+
+async def test_run_goes_on_until_its_last_worker_has_ended(backend: LocalBackend) -> None:
+    command = '[ "$RANK" = 0 ] && exit 0; sleep 1; exit 1'
+    ref = await backend.submit(backend.render(task(command, workers=1), context()))
+    seen = [status async for status in backend.watch(ref)]
+    done = [each for each in seen if {one.name: one.phase for one in each.replicas}.get("master-0") is Phase.SUCCEEDED]
+    assert (done[0].phase, seen[-1].phase) == (Phase.RUNNING, Phase.FAILED)
+
+
+async def test_logs_are_there_after_a_stop(backend: LocalBackend) -> None:
+    ref = await backend.submit(backend.render(task("echo begun; sleep 600"), context()))
+    async with asyncio.timeout(60):
+        async for line in backend.logs(ref, "all", LogCursor()):
+            assert line.text == "begun"
+            await backend.stop(ref, by="the test")
+    assert await lines_of(backend, ref) == ["begun"]
