@@ -1,7 +1,7 @@
 """Lists, then watches, for ever, and tells a store what it saw; each fault on the way has its cure here.
 
     the stream ends, the net breaks    watch again from the last version
-    410, as answer or as event         list again and compare
+    410, as answer or as event         list again and compare; look at one object alone now and then
     silence                            list again and compare: a dead connection says nothing
     everything seems well              list again and compare anyway, every `Pace.relist` seconds
     no answer, 429, 5xx, no login      say so, wait (as long as was asked), list again
@@ -157,8 +157,12 @@ class Feed:
         self._failures = 0
         try:
             await self._follow(version)
-        except (Expired, Silent):
+        except Silent:
             return
+        except Expired:
+            if isinstance(self._source, one_object):
+                # its version is that of its last change: while it does not change, the next watch is refused as well
+                await self._pace.sleep(self._pace.spread(self._pace.poll))
 
     async def _look(self) -> str:
         seen: set[str] = set()

@@ -23,7 +23,7 @@ class Pace:
         heartbeat: without an event or a bookmark (the API server sends one a minute) a watch counts as dead.
         relist: everything is listed and compared again after this time, whatever the watch says.
         watch: after about this time the server is asked to end a watch, so that connections spread over servers.
-        poll: between two looks at an object that may be read but not watched.
+        poll: between two looks at an object that may not be watched, or whose version is too old to watch from.
         calls: requests at work at one time; streams apart.
         streams: log streams being opened at one time.
         sleep: waits; given by tests.

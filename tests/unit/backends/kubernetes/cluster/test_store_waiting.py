@@ -149,6 +149,24 @@ async def test_without_the_right_to_watch_an_object_is_looked_at_again_and_again
     assert any(13 <= wait <= 17 for wait in waits)
 
 
+async def test_an_object_alone_that_last_changed_long_ago_is_not_asked_for_as_fast_as_the_server_can(
+    server: FakeServer, settings: Settings, pace: Pace, waits: list[float]
+) -> None:
+    server.denied.add("list")
+    server.put(PATH, thing("a"))
+    server.put("/other", thing("b"))
+    server.compact()
+    async with open_store(settings, pace) as store:
+        await store.ready()
+        async with store.subscribe("a", name="a"):
+            await server.came("get", 4)
+            looks = [wait for wait in waits if 13 <= wait <= 17]
+            server.put(PATH, thing("a", "done"))
+            await until_phase(store, "a", "done", name="a")
+        assert store.stale_since is None
+    assert len(looks) >= 3
+
+
 async def test_a_refusal_while_the_server_starts_heals(server: FakeServer, settings: Settings, pace: Pace) -> None:
     server.put(PATH, thing("a"))
     server.faults["list"].append(answers(403, "Forbidden", "not yet synced"))
