@@ -121,13 +121,14 @@ class Transport:
     ) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
         """Open a WebSocket."""
         with passing_faults("GET", path):
+            access = await self._fresh_access()
             try:
-                opened = await self._connected(path, params, protocols, await self._fresh_access())
+                opened = await self._connected(path, params, protocols, access)
             except aiohttp.WSServerHandshakeError as error:
                 if error.status != _UNAUTHORIZED:
                     await self._ask_why(path, params)
                     raise error_of("GET", path, error.status, error.message) from None
-                opened = await self._connected(path, params, protocols, await self._renewed_access())
+                opened = await self._connected(path, params, protocols, await self._renewed_access(access))
             async with opened as connected:
                 yield connected
 
@@ -151,10 +152,11 @@ class Transport:
     @contextlib.asynccontextmanager
     async def _answer(self, method: str, path: str, **options: Any) -> AsyncIterator[aiohttp.ClientResponse]:
         with passing_faults(method, path):
-            response = await self._send(method, path, await self._fresh_access(), options)
+            access = await self._fresh_access()
+            response = await self._send(method, path, access, options)
             if response.status == _UNAUTHORIZED:
                 response.release()
-                response = await self._send(method, path, await self._renewed_access(), options)
+                response = await self._send(method, path, await self._renewed_access(access), options)
             async with response:
                 if response.status >= _FIRST_REFUSAL:
                     text = await response.text(errors="replace")
@@ -206,9 +208,8 @@ class Transport:
                 log.debug("the login could not be renewed yet: %s", error)
         return self.access
 
-    async def _renewed_access(self) -> Access:
-        """Log in again after a refusal; of many who were refused at once, one does it."""
-        refused = self.access
+    async def _renewed_access(self, refused: Access) -> Access:
+        """Log in again after `refused` was; of many who showed it, one does it, also for who hears of it late."""
         async with self._logging_in:
             if self.access is refused:
                 try:

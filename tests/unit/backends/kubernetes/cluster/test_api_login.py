@@ -22,6 +22,7 @@ from siflow_provider.errors import AccessDenied
 from tests.unit.backends.kubernetes.cluster.certificates import Authority
 from tests.unit.backends.kubernetes.cluster.conftest import connection, kubeconfig
 from tests.unit.backends.kubernetes.cluster.fake_server import FakeServer, serving
+from tests.unit.backends.kubernetes.cluster.fake_server import status as answer_of
 from tests.unit.backends.kubernetes.cluster.things import PATH, THINGS, thing
 
 ONE = THINGS.path("ml", "one")
@@ -52,6 +53,30 @@ async def test_a_token_that_was_rotated_is_asked_for_once_for_all_who_wait(
         await asyncio.gather(*(api.get(ONE) for _ in range(20)))
     used = {request.headers["Authorization"] for request in server.requests}
     assert used == {"Bearer token-1", "Bearer token-2"}
+
+
+async def test_who_hears_late_that_a_token_was_refused_uses_the_one_that_is_there_by_then(
+    server: FakeServer, pace: Pace, tmp_path: Path
+) -> None:
+    renewed = asyncio.Event()
+
+    async def refuses_late(_request: web.Request) -> web.StreamResponse:
+        await renewed.wait()
+        return answer_of(401, "Unauthorized", "Unauthorized")
+
+    server.put(PATH, thing("one"))
+    server.token = "token-1"
+    version = "client.authentication.k8s.io/v1"
+    plugin = {"apiVersion": version, "command": sys.executable, "args": ["-c", COUNTS, str(tmp_path / "count")]}
+    async with Api(connection(server.url, exec=plugin), pace=pace) as api:
+        server.faults["get"].append(refuses_late)
+        late = asyncio.create_task(api.get(ONE))
+        await server.came("get", 1)
+        server.token = "token-2"
+        await api.get(ONE)
+        renewed.set()
+        await late
+    assert (tmp_path / "count").read_text() == "xx"
 
 
 async def test_a_login_that_stays_refused_is_an_error_without_the_token(server: FakeServer, pace: Pace) -> None:
