@@ -190,8 +190,10 @@ class Engine:
             watched = task.pods
         if not task.stopping.is_set():
             task.turn("Running")
-        await _until_ended(task, watched)
+        if watched:
+            await _until_ended(task, watched)
         if ray is not None:
+            await asyncio.gather(*(pod.end() for pod in task.pods))
             ray.clean_up()
 
     async def _simulate(self, task: FakeTask) -> None:
