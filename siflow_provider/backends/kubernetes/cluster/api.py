@@ -75,14 +75,14 @@ class Api:
         """The namespace to use where nobody names one: the connection's, else the context's, else `default`."""
         return self._transport.access.namespace
 
-    async def get(self, path: str, params: Params = None) -> dict[str, Any]:
-        """Return one object.
+    async def get(self, path: str, params: Params = None, *, accept: str = "application/json") -> dict[str, Any]:
+        """Return one object, in the form that `accept` asks for.
 
         Raises:
             NotFound: there is none.
             ApiError: as `errors` draws them.
         """
-        return await self._json("GET", path, params=params)
+        return await self._json("GET", path, params=params, accept=accept)
 
     async def list(self, path: str, params: Params = None) -> dict[str, Any]:
         """Return `{"metadata": ..., "items": [...]}` with the items of all pages; `metadata` is the last page's."""

@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Features", "discover"]
 
+Served = dict[str, dict[str, frozenset[str]]]
+"""Group -> version, the preferred one first -> plural names."""
+_AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
+# source: Kubernetes 1.30 "Aggregated Discovery"; who does not know it gives the plain list of groups
+
 
 @dataclass(frozen=True)
 class Features:
@@ -42,28 +47,55 @@ class Features:
 
 
 async def discover(api: Api) -> Features:
-    """Ask what the cluster has: the groups, and of those that matter which kinds are among them."""
-    groups = (await api.get("/apis")).get("groups") or []
-    versions = {str(group["name"]): _versions(group) for group in groups}
+    """Ask what the cluster has, in two requests; a server before Kubernetes 1.27 is asked group by group."""
+    answer = await api.get("/apis", accept=_AGGREGATED)
+    aggregated = answer.get("kind") == "APIGroupDiscoveryList"
+    served = _of_aggregated(answer) if aggregated else await _of_groups(api, answer)
 
-    async def has(resource: Resource) -> bool:
-        if resource.version not in versions.get(resource.group, ()):
-            return False
-        try:
-            served = await api.get(f"/apis/{resource.api_version}")
-        except NotFound:  # taken away in between
-            return False
-        return any(item.get("name") == resource.plural for item in served.get("resources") or [])
+    def has(resource: Resource) -> bool:
+        return resource.plural in served.get(resource.group, {}).get(resource.version, ())
 
     return Features(
-        kueue=await has(WORKLOADS),
-        pytorchjob=await has(PYTORCHJOBS),
-        rayjob=await has(RAYJOBS),
-        trainjob=await has(TRAINJOBS),
-        podmonitor=await has(PODMONITORS),
-        versions=versions,
+        kueue=has(WORKLOADS),
+        pytorchjob=has(PYTORCHJOBS),
+        rayjob=has(RAYJOBS),
+        trainjob=has(TRAINJOBS),
+        podmonitor=has(PODMONITORS),
+        versions={group: tuple(versions) for group, versions in served.items()},
         server=str((await api.get("/version")).get("gitVersion") or ""),
     )
+
+
+def _of_aggregated(answer: Mapping[str, Any]) -> Served:
+    """Read all groups, versions and kinds from one answer, which has the preferred version of a group first."""
+    return {
+        str(group["metadata"]["name"]): {
+            str(version["version"]): frozenset(str(each["resource"]) for each in version.get("resources") or [])
+            for version in group.get("versions") or []
+        }
+        for group in answer.get("items") or []
+    }
+
+
+async def _of_groups(api: Api, answer: Mapping[str, Any]) -> Served:
+    """Ask for the kinds of those groups and versions that matter."""
+    served: Served = {}
+    wanted = {resource.api_version for resource in (WORKLOADS, PYTORCHJOBS, RAYJOBS, TRAINJOBS, PODMONITORS)}
+    for group in answer.get("groups") or []:
+        name = str(group["name"])
+        served[name] = {}
+        for version in _versions(group):
+            kinds = await _kinds(api, f"{name}/{version}") if f"{name}/{version}" in wanted else frozenset()
+            served[name][version] = kinds
+    return served
+
+
+async def _kinds(api: Api, api_version: str) -> frozenset[str]:
+    try:
+        answer = await api.get(f"/apis/{api_version}")
+    except NotFound:  # taken away in between
+        return frozenset()
+    return frozenset(str(item.get("name")) for item in answer.get("resources") or [])
 
 
 def _versions(group: Mapping[str, Any]) -> tuple[str, ...]:

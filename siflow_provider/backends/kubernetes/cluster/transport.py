@@ -87,14 +87,14 @@ class Transport:
     @contextlib.asynccontextmanager
     async def call(
         self, method: str, path: str, *, params: Params = None, data: bytes | None = None,
-        content_type: str = "application/json",
+        content_type: str = "application/json", accept: str = "application/json",
     ) -> AsyncIterator[aiohttp.ClientResponse]:  # fmt: skip
         """Send a request whose answer ends soon, and hand out the answer.
 
         Raises:
             ApiError: the server refused, or there is no usable answer (Unavailable).
         """
-        headers = {"Content-Type": content_type, "Accept": "application/json"}
+        headers = {"Content-Type": content_type, "Accept": accept}
         async with self._calls, self._answer(method, path, params=params, data=data, headers=headers) as response:
             yield response
 
