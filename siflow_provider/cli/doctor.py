@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,26 +22,13 @@ from siflow_provider.cli.connection import (
     settings_of,
 )
 from siflow_provider.cli.output import print_json, print_table
+from siflow_provider.core.checkup import Check
 from siflow_provider.errors import SiflowError
 
 if TYPE_CHECKING:
     from siflow_provider.backends.settings import Settings
 
-__all__ = ["Finding", "doctor"]
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that was looked at: `ok`, what was found, and what to do when it is not ok.
-
-    `needed` is False for what only some tasks use: it never makes the command fail.
-    """
-
-    name: str
-    ok: bool
-    found: str
-    mend: str = ""
-    needed: bool = True
+__all__ = ["doctor"]
 
 
 def doctor(conn: ConnOption = DEFAULT_CONNECTION, catalog: CatalogOption = None, json: JsonOption = False) -> None:
@@ -58,26 +45,27 @@ def doctor(conn: ConnOption = DEFAULT_CONNECTION, catalog: CatalogOption = None,
         raise typer.Exit(1)
 
 
-def _word(finding: Finding) -> str:
+def _word(finding: Check) -> str:
     if finding.ok:
         return "ok"
-    return "broken" if finding.needed else "absent"
+    return "fail" if finding.needed else "warn"
 
 
-def _examine(conn: str, catalog: str | None) -> Iterator[Finding]:
+def _examine(conn: str, catalog: str | None) -> Iterator[Check]:
     yield _package("apache-airflow", "install Airflow 3.1 or later beside this package")
     try:
         settings = settings_of(conn)
     except SiflowError as error:
-        yield Finding("connection", False, error.message, error.hint or f"correct {_source(conn)}")
+        yield Check("connection", False, error.message, error.hint or f"correct {_source(conn)}")
         return
-    yield Finding("connection", True, f"backend {settings.backend}")
-    yield _catalog(settings, catalog)
-    yield asyncio.run(_backend(settings))
+    yield Check("connection", True, f"backend {settings.backend}")
+    checked = _catalog(settings, catalog)
+    yield checked
+    if catalog and checked.ok:
+        settings = settings.model_copy(update={"catalog": catalog})
+    yield from asyncio.run(_backend(settings))
     if settings.backend == "local":
         yield from _local()
-    if settings.backend == "platform":
-        yield from asyncio.run(_platform(settings))
 
 
 def _source(conn: str) -> str:
@@ -88,55 +76,61 @@ def _source(conn: str) -> str:
     return f"{variable} in the environment" if variable in os.environ else f"the connection {conn!r} in Airflow"
 
 
-def _package(name: str, mend: str, *, needed: bool = True) -> Finding:
+def _package(name: str, mend: str, *, needed: bool = True) -> Check:
     try:
-        return Finding(name, True, version(name), needed=needed)
+        return Check(name, True, version(name), needed=needed)
     except PackageNotFoundError:
-        return Finding(name, False, "not installed", mend, needed)
+        return Check(name, False, "not installed", mend, needed)
 
 
-def _catalog(settings: Settings, option: str | None) -> Finding:
+def _catalog(settings: Settings, option: str | None) -> Check:
     from siflow_provider.spec.catalog import load_catalog
     from siflow_provider.spec.document import is_file_name
 
     source = Path(option) if option else settings.catalog
     if source is None:
-        return Finding("catalog", True, "none: image URLs, pvc:NAME volumes and in-place instances only")
+        return Check("catalog", True, "none: image URLs, pvc:NAME volumes and in-place instances only")
     try:
         load_catalog(source)
     except SiflowError as error:
-        return Finding("catalog", False, str(error), "siflow-provider catalog check FILE shows each problem")
+        return Check("catalog", False, str(error), "siflow-provider catalog check FILE shows each problem")
     is_file = isinstance(source, Path) or (isinstance(source, str) and is_file_name(source))
-    return Finding("catalog", True, str(source) if is_file else "in the connection")
+    return Check("catalog", True, str(source) if is_file else "in the connection")
 
 
-async def _backend(settings: Settings) -> Finding:
+async def _backend(settings: Settings) -> list[Check]:
+    """Return what the backend itself looks at; for one without such checks, whether it answers."""
+    if settings.backend == "kubernetes":
+        from siflow_provider.backends.kubernetes.checkup.examine import check_kubernetes
+
+        return await check_kubernetes(settings)
+    if settings.backend == "platform":
+        from siflow_provider.backends.platform.checks import check_platform
+
+        return [await _answers(settings), *await check_platform(settings)]
+    return [await _answers(settings)]
+
+
+async def _answers(settings: Settings) -> Check:
     from siflow_provider.backends import make_backend
 
     try:
         async with make_backend(settings) as backend:
             count = len(await backend.runs())
     except SiflowError as error:
-        return Finding(f"backend {settings.backend}", False, error.message, error.hint)
-    return Finding(f"backend {settings.backend}", True, f"answers; runs known: {count}")
+        return Check(f"backend {settings.backend}", False, error.message, error.hint)
+    return Check(f"backend {settings.backend}", True, f"answers; runs known: {count}")
 
 
-async def _platform(settings: Settings) -> list[Finding]:
-    from siflow_provider.backends.platform.checks import check_platform
-
-    checks = await check_platform(settings)
-    return [Finding(check.name, check.ok, check.found, check.mend, check.needed) for check in checks]
-
-
-def _local() -> Iterator[Finding]:
+def _local() -> Iterator[Check]:
     from siflow_provider.backends.local.stacks import find_py_spy
 
-    yield Finding(
+    yield Check(
         "Linux", sys.platform == "linux", sys.platform, "the embedded backend needs Linux: use a cluster connection"
     )
     yield _package("ray", 'pip install "airflow-provider-siflow[ray]" (for RayJob)', needed=False)
     yield _package("torch", "pip install torch (for PyTorchJob)", needed=False)
     where = find_py_spy()
-    yield Finding(
+    yield Check(
         "py-spy", where is not None, where or "not installed", "pip install py-spy (stack dumps of hangs)", False
     )

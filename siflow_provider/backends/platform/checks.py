@@ -3,40 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from siflow_provider.backends.platform.overrides import check_overrides
 from siflow_provider.backends.platform.pace import Pace
 from siflow_provider.backends.platform.place import Place, open_place
 from siflow_provider.backends.platform.quota import read_rows
+from siflow_provider.core.checkup import Check
 from siflow_provider.errors import SiflowError
 
 if TYPE_CHECKING:
     from siflow_provider.backends.settings import Settings
 
-__all__ = ["Check", "check_platform"]
+__all__ = ["check_platform"]
 
 _SKEW_SECONDS = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One thing that was looked at.
-
-    Attributes:
-        name: what.
-        ok: whether it is as it should be.
-        found: what was found.
-        mend: what to do when it is not ok.
-        needed: False for what only some tasks use.
-    """
-
-    name: str
-    ok: bool
-    found: str
-    mend: str = ""
-    needed: bool = True
 
 
 async def check_platform(settings: Settings, pace: Pace | None = None) -> list[Check]:

@@ -19,9 +19,11 @@ source: Kubernetes v1.36 apimachinery `pkg/api/errors/errors.go`, `pkg/apis/meta
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
+from siflow_provider.backends.kubernetes.cluster.rights import rule_text
 from siflow_provider.errors import AccessDenied, BackendError, BackendUnavailable, NoRoomYet
 
 __all__ = [
@@ -40,6 +42,11 @@ __all__ = [
 ]
 
 _LONGEST_WORDS = 2000
+_MISSING = re.compile(
+    r'cannot (?P<verb>\S+) resource "(?P<resource>[^"]+)" in API group "(?P<group>[^"]*)"'
+    r'(?: in the namespace "(?P<namespace>[^"]+)")?'
+)
+"""source: Kubernetes v1.36 apiserver pkg/endpoints/handlers/responsewriters/errors.go (forbiddenMessage)"""
 _PASSING = frozenset({429, 500, 502, 503, 504})
 
 
@@ -133,7 +140,7 @@ def error_of_status(method: str, path: str, body: Mapping[str, Any], *, retry_af
     said = f": {detail.rstrip('.')}" if detail else ""
     return kind(
         f"the API server answered {status} {reason}".rstrip() + f" to {method} {path}{said}.",
-        hint=_hint(kind, status),
+        hint=_hint(kind, status, detail),
         detail=detail,
         status=status,
         reason=reason,
@@ -152,12 +159,17 @@ def _kind(status: int, reason: str, detail: str) -> type[ApiError]:
     return _BY_STATUS.get(status, ApiError)
 
 
-def _hint(kind: type[ApiError], status: int) -> str:
+def _hint(kind: type[ApiError], status: int, detail: str) -> str:
     if kind is not Denied:
         return ""
     if status == 401:  # noqa: PLR2004
         return "Log in again, or mend the connection's credentials."
-    return "`siflow-provider doctor` lists the rules that the connection's role needs."
+    missing = _MISSING.search(detail)
+    if missing is None:
+        return "`siflow-provider doctor` lists the rules that the connection's role needs."
+    rule = rule_text(missing["group"], missing["resource"], (missing["verb"],))
+    place = f"a Role in namespace {missing['namespace']}" if missing["namespace"] else "a ClusterRole"
+    return f"Add `{rule}` to the rules of {place} that the login is bound to; `siflow-provider doctor` lists all."
 
 
 def _words(path: str, body: Mapping[str, Any]) -> str:

@@ -11,6 +11,7 @@ from collections import deque
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
+from siflow_provider.backends.kubernetes.cluster.errors import Denied
 from siflow_provider.backends.kubernetes.cluster.resources import PODS, RAYJOBS
 from siflow_provider.backends.kubernetes.logs.place import Place
 from siflow_provider.backends.kubernetes.logs.reader import PodReader, Reading
@@ -130,6 +131,8 @@ class _Merge:
             names = [f"{self._ref.name}-{replica.name}" for replica in status.replicas]
         for name in names:
             await stack.enter_async_context(self._pods.subscribe(self._view.key, name=name, wake=self._news))
+        if self._pods.alone is not None and isinstance(self._pods.fault, Denied):
+            raise self._pods.fault  # no pod can be seen: an empty log would look like a silent run
 
     async def _look(self) -> None:
         while True:
