@@ -7,7 +7,7 @@ logs and results, until it is deleted.
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -28,17 +28,20 @@ __all__ = ["delete", "stop"]
 
 _PATIENCE_SECONDS = 60.0
 """How long pods may take to end: twice the usual grace."""
+_TRIES = 5
 
 
 async def stop(cluster: Cluster, ref: JobRef, *, by: str) -> None:
-    """End a run that has not ended, and return when nothing of it runs any more.
+    """End a run that has not ended, and return when nothing of it runs any more, also where its job is gone already.
 
     Raises:
-        BackendUnavailable: it is deleted, and its pods have not ended in a minute; calling again waits on.
+        BackendUnavailable: it is deleted, and its pods have not ended in a minute; calling again waits on. Or its job
+            could not be marked, since others changed it all the while.
         BackendError: the API server refuses.
     """
     job = await get_job(cluster, ref)
-    if job is None:
+    if job is None:  # its pods go after it, and an earlier stop may not have had the patience
+        await _until_nothing(_Left(cluster, ref, queued=False))
         return
     if has_ended(ref, job):
         return
@@ -73,10 +76,13 @@ async def _same(job: dict[str, Any]) -> dict[str, Any] | None:
 async def _mark(cluster: Cluster, ref: JobRef, by: str) -> dict[str, Any] | None:
     """Write who asked on the job and return it as it is then; None when it is gone."""
     patch = {"metadata": {"uid": ref.uid, "annotations": stop_notes(by)}}
-    try:
-        return await cluster.api.patch(job_resource(ref.kind).path(ref.namespace, ref.name), patch)
-    except (NotFound, Conflict):  # gone, or another job has its name now
-        return None
+    for _ in range(_TRIES):
+        with suppress(NotFound, Conflict):
+            return await cluster.api.patch(job_resource(ref.kind).path(ref.namespace, ref.name), patch)
+        # gone, or another job has its name now; else the controller wrote at the same moment, again and again
+        if await get_job(cluster, ref) is None:
+            return None
+    raise BackendUnavailable(f"{ref.name} could not be marked as stopped: it changes all the time.")
 
 
 async def _remove(cluster: Cluster, ref: JobRef, job: dict[str, Any]) -> None:
@@ -85,14 +91,17 @@ async def _remove(cluster: Cluster, ref: JobRef, job: dict[str, Any]) -> None:
             await cluster.api.delete(job_resource(ref.kind).path(ref.namespace, ref.name), uid=ref.uid)
         except Conflict:
             return
-    left = _Left(cluster, ref, queued=queue_label(job) is not None)
+    await _until_nothing(_Left(cluster, ref, queued=queue_label(job) is not None))
+    note_change(cluster)
+
+
+async def _until_nothing(left: _Left) -> None:
     try:
         async with asyncio.timeout(_PATIENCE_SECONDS):
             await left.until_nothing()
-        note_change(cluster)
     except TimeoutError:
         raise BackendUnavailable(
-            f"{ref.name} is deleted, and {', '.join(left.names())} has not ended {_PATIENCE_SECONDS:g} s later.",
+            f"{left.name} is deleted, and {', '.join(left.names())} has not ended {_PATIENCE_SECONDS:g} s later.",
             hint="The node may be out of reach: a pod there keeps its place until the node is back or removed.",
         ) from None
 
@@ -101,6 +110,7 @@ class _Left:
     """What is still there of a run that was deleted."""
 
     def __init__(self, cluster: Cluster, ref: JobRef, *, queued: bool) -> None:
+        self.name = ref.name
         self._ref = ref
         self._key = f"{ref.task_uuid}/{ref.attempt}"
         self._jobs = cluster.store(job_resource(ref.kind), ref.namespace)

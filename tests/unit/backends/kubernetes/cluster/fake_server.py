@@ -183,7 +183,7 @@ class FakeServer:
         path, _, name = request.path.rpartition("/")
         if name not in self._objects[path]:
             return status(404, "NotFound", f"{name!r} not found")
-        return web.json_response(self.put(path, {**self._objects[path][name], **await request.json()}))
+        return web.json_response(self.put(path, _merged(self._objects[path][name], await request.json())))
 
     async def _delete(self, request: web.Request) -> web.Response:
         path, _, name = request.path.rpartition("/")
@@ -215,6 +215,13 @@ class FakeServer:
             async with self._news:
                 self._news.notify_all()
         return response
+
+
+def _merged(old: Any, patch: Any) -> Any:
+    """What a merge patch (RFC 7396) without deletions makes of an object."""
+    if not (isinstance(old, dict) and isinstance(patch, dict)):
+        return patch
+    return {**old, **{key: _merged(old.get(key), value) for key, value in patch.items()}}
 
 
 def _verb(request: web.Request) -> str:
