@@ -14,7 +14,7 @@ from siflow_provider.backends.kubernetes.life import finish as ending
 from siflow_provider.backends.kubernetes.life import stop as stopping
 from siflow_provider.backends.kubernetes.life import submit as submitting
 from siflow_provider.backends.kubernetes.life import watch as watching
-from siflow_provider.backends.kubernetes.life.find import Place, all_statuses, find_attempts, find_named
+from siflow_provider.backends.kubernetes.life.find import Place, all_statuses, find_attempts, find_named, newest_first
 from siflow_provider.backends.kubernetes.life.look import look
 from siflow_provider.backends.kubernetes.life.marks import BACKEND
 from siflow_provider.backends.kubernetes.life.places import Places
@@ -116,7 +116,7 @@ class KubernetesBackend:
         if not is_job_name(name):
             return []
         found = await asyncio.gather(*(find_named(place, name) for place in await self._all_places()))
-        return list(await asyncio.gather(*(self.status(ref) for refs in found for ref in refs)))
+        return newest_first(await asyncio.gather(*(self.status(ref) for refs in found for ref in refs)))
 
     async def status(self, ref: JobRef) -> Status:
         """Return the whole snapshot."""
@@ -157,7 +157,7 @@ class KubernetesBackend:
     async def runs(self) -> list[Status]:
         """Return every run in the namespaces of the connection and its catalog, newest first."""
         found = await asyncio.gather(*(all_statuses(place) for place in await self._all_places()))
-        return [status for statuses in found for status in statuses]
+        return newest_first(status for statuses in found for status in statuses)
 
     async def dump_stacks(self, ref: JobRef) -> dict[str, str]:
         """Return py-spy's dump per replica, or the reason why there is none."""

@@ -36,7 +36,9 @@ if TYPE_CHECKING:
     from siflow_provider.backends.kubernetes.cluster.shared import Cluster
     from siflow_provider.core.status import JobRef, Status
 
-__all__ = ["Place", "all_statuses", "find_attempts", "find_named"]
+__all__ = ["Place", "all_statuses", "find_attempts", "find_named", "newest_first"]
+
+_NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,14 @@ async def all_statuses(place: Place) -> list[Status]:
         if ref is not None and not is_leaving(job):
             found.append(MEMORY.end_of(ref.uid) or veiled(status_of(ref, _seen(job, *parts), datetime.now(UTC))))
     return found
+
+
+def newest_first(statuses: Iterable[Status]) -> list[Status]:
+    """Return the runs of several places in one order; one that two contexts lead to counts once, under the first."""
+    once: dict[str, Status] = {}
+    for status in statuses:
+        once.setdefault(status.ref.uid, status)
+    return sorted(once.values(), key=lambda status: status.submitted_at or _NEVER, reverse=True)
 
 
 _Found = dict[str, list[dict[str, Any]]]
