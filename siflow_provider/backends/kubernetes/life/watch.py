@@ -27,7 +27,7 @@ from siflow_provider.backends.kubernetes.life.memory import MEMORY
 from siflow_provider.backends.kubernetes.queueing.source import positions_of
 from siflow_provider.backends.kubernetes.state.objects import Seen
 from siflow_provider.backends.kubernetes.state.queue import newest_workload
-from siflow_provider.backends.kubernetes.state.status import changes_by_time
+from siflow_provider.backends.kubernetes.state.status import changes_by_time, status_of
 from siflow_provider.core.status import Phase, Status
 from siflow_provider.errors import BackendError, BackendUnavailable
 
@@ -115,17 +115,22 @@ class _Sight:
             if fault is not None:
                 return self._unknown(fault)
             seen = await self._look()
+            if self._is_told_by_events(seen) and await self._follow_events(seen):
+                seen = await self._look()
             status = await judge(self._cluster, self._ref, seen)
             self._queue = _waits_in(status, seen)
             if self._queue is not None:
                 self._place = await self._ask_place()
                 status = await judge(self._cluster, self._ref, replace(seen, place=self._place))
-            if status.phase in {Phase.STARTING, Phase.RETRYING} and await self._follow_events(seen):
-                status = await judge(self._cluster, self._ref, await self._look())
         except BackendUnavailable as error:
             return self._unknown(error)
         self._pause = _pause_of(status, seen)
         return status
+
+    def _is_told_by_events(self, seen: Seen) -> bool:
+        """Say whether events tell more: why it does not start, or, before its end is judged for good, why it failed."""
+        phase = status_of(self._ref, seen, datetime.now(UTC)).phase
+        return phase in {Phase.STARTING, Phase.RETRYING, Phase.FAILED}
 
     def _unknown(self, error: BackendError) -> Status:
         self._pause = _OUTAGE_SECONDS
