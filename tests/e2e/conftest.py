@@ -3,8 +3,9 @@
 Fixtures:
     stack: on sqlite, one triggerer; one for the whole test session.
     pg_stack: on a PostgreSQL server of its own, two triggerers: for races and take-overs; one for the whole session.
+    cluster: `stack`, and a namespace, queues and a connection of the test's own on the shared control plane.
 
-Both are `scripts.airflow_stack.AirflowStack`. What tests use of it::
+The first two are `scripts.airflow_stack.AirflowStack`. What tests use of it::
 
     stack.add_dag("name", source)            write name.py, wait until Airflow knows the DAG `name` (StackError with
                                              the traceback when the file can't be imported)
@@ -36,6 +37,9 @@ from pathlib import Path
 import pytest
 
 from scripts.airflow_stack import AirflowStack, StackSettings
+from tests.control_plane.plane import ControlPlane
+from tests.control_plane.queues import Queues
+from tests.e2e.on_cluster import OnCluster
 
 HERE = Path(__file__).parent
 FAST = {
@@ -75,3 +79,9 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AirflowStack]:
 def pg_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AirflowStack]:
     """Return a real Airflow on PostgreSQL with two triggerers, shared by the session."""
     yield from _up("postgres", 2, tmp_path_factory.mktemp("pg_stack"))
+
+
+@pytest.fixture
+def cluster(stack: AirflowStack, control_plane: ControlPlane, queues: Queues) -> OnCluster:
+    """Return the sqlite stack with a place of the test's own on the shared control plane."""
+    return OnCluster(stack, queues, control_plane.kubeconfig)

@@ -1,0 +1,73 @@
+"""What tasks ask of the API server, by its own audit log: waiting costs nothing more for each further task."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.control_plane.admin import Admin
+from tests.control_plane.queues import Queues, unique
+from tests.e2e.on_cluster import OnCluster
+
+if TYPE_CHECKING:
+    from scripts.airflow_stack import AirflowStack
+    from tests.control_plane.plane import ControlPlane, Request
+
+MANY = 50
+SUBMISSION = 4
+WATCHED = {"pytorchjobs", "pods", "workloads"}
+OF_ALL = "labelSelector=app.kubernetes.io/managed-by%3Dsiflow-provider&"
+
+
+@pytest.fixture
+def audited(stack: AirflowStack, own_control_plane: ControlPlane) -> Iterator[OnCluster]:
+    """Return a place on a control plane that nobody else asks anything, and whose audit log can be read."""
+    admin, namespace = Admin(own_control_plane.kubeconfig), unique("test")
+    admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+    yield OnCluster(stack, Queues(admin, namespace), own_control_plane.kubeconfig)
+    admin.close()
+
+
+def is_shared(request: Request) -> bool:
+    """Say whether a list is of all runs of the namespace, not of one that a worker submits or looks at."""
+    everything = request.resource == "workloads" and "labelSelector" not in request.uri
+    return request.verb == "list" and (everything or (OF_ALL in request.uri and bool(request.namespace)))
+
+
+def is_submission(request: Request) -> bool:
+    """Say whether a request looks for a run that is there already, or makes what belongs to one."""
+    found = request.verb == "list" and "siflow-provider/run%3D" in request.uri and not request.namespace
+    return found or request.verb == "create"
+
+
+@pytest.mark.timeout(700)
+def test_fifty_waiting_tasks_share_one_list_and_one_watch_a_kind(
+    audited: OnCluster, own_control_plane: ControlPlane
+) -> None:
+    audited.on_fake_nodes(gpus=1)
+    body = f"""
+    HIDDEN = {{"TOKEN": {{"value": "not-to-be-seen", "hidden": True}}}}
+    fields = {{name: value for name, value in FAKE.items() if name != "command"}}
+    commands = [f"train --input {{number}}" for number in range({MANY})]
+    PyTorchJobOperator.partial(task_id="train", env=HIDDEN, **fields).expand(command=commands)
+    """
+    run = audited.start("cl_requests", body)
+    logs = [run.ti("train", index) for index in range(MANY)]
+    for task in logs:  # each is followed: a trigger that never began could stop nothing
+        task.wait_log("following ", timeout=500)
+    asked = list(own_control_plane.requests("siflow-provider"))
+    run.mark("failed")
+    shared = Counter(one.resource for one in asked if is_shared(one))
+    watches = Counter(one.resource for one in asked if one.verb == "watch" and "watch=1" in one.uri)
+    assert shared == dict.fromkeys(WATCHED, 1)
+    assert set(watches) == WATCHED
+    assert max(watches.values()) <= 2, watches  # a watch is renewed after five minutes or more
+    assert sum(is_submission(one) for one in asked) <= SUBMISSION * MANY
+    audited.wait_gone(timeout=120)
+    asked = list(own_control_plane.requests("siflow-provider"))
+    deleted = Counter(one.name for one in asked if one.verb == "delete" and one.resource == "pytorchjobs")
+    assert len(deleted) == MANY
+    assert set(deleted.values()) == {1}
