@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
 from collections.abc import Iterator
@@ -50,10 +51,15 @@ def in_language(*languages: str) -> list[Snippet]:
 
 
 def command_lines(snippet: Snippet) -> Iterator[list[str]]:
-    """Yield each line of a shell block as words, without comments; one that goes on behind a backslash as one."""
-    for line in snippet.text.replace("\\\n", " ").splitlines():
-        if words := shlex.split(line, comments=True):
-            yield words
+    """Yield each command of a shell block as words, without comments; a text in quotes may go over several lines."""
+    begun = ""
+    for line in snippet.text.replace("\\\n", " ").splitlines(keepends=True):
+        begun += line
+        with contextlib.suppress(ValueError):  # a quote is still open
+            if words := shlex.split(begun, comments=True):
+                yield words
+            begun = ""
+    assert not begun, f"{snippet}: a quote is never closed"
 
 
 def commands_in_sentences() -> list[tuple[str, list[str]]]:
