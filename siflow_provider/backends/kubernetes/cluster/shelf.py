@@ -14,7 +14,7 @@ from typing import Any
 
 from siflow_provider.backends.kubernetes.cluster.trim import trimmed
 
-__all__ = ["KeyOf", "Shelf"]
+__all__ = ["Kept", "KeyOf", "Shelf", "keep"]
 
 KeyOf = Callable[[dict[str, Any]], str | None]
 """An object -> the key under which it is looked for; None for an object that nobody looks for."""
@@ -23,7 +23,17 @@ _MOST_GONE = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class Kept:
+    """One object in one state: a shelf's own, so whoever holds on to it as well costs nothing.
+
+    Attributes:
+        key: where it is looked for.
+        uid: the object's.
+        name: the object's.
+        version: the object's resourceVersion.
+        data: the object, trimmed, as JSON.
+    """
+
     key: str
     uid: str
     name: str
@@ -31,8 +41,26 @@ class _Kept:
     data: bytes
 
     def object(self) -> dict[str, Any]:
+        """Return a copy of the object."""
         found: dict[str, Any] = json.loads(self.data)
         return found
+
+
+def keep(key: str, item: dict[str, Any]) -> Kept:
+    """Return an object, trimmed, as a shelf keeps it.
+
+    Example:
+        >>> keep("1f0e/1", {"metadata": {"uid": "u", "name": "train", "resourceVersion": "7"}}).version
+        '7'
+    """
+    metadata = item["metadata"]
+    return Kept(
+        key=key,
+        uid=_uid_of(item),
+        name=str(metadata.get("name")),
+        version=str(metadata.get("resourceVersion")),
+        data=json.dumps(trimmed(item), ensure_ascii=False, separators=(",", ":")).encode(),
+    )
 
 
 class Shelf:
@@ -46,9 +74,9 @@ class Shelf:
     def __init__(self, key_of: KeyOf, *, most_gone: int = _MOST_GONE) -> None:
         self._key_of = key_of
         self._most_gone = most_gone
-        self._by_key: dict[str, dict[str, _Kept]] = {}
-        self._by_uid: dict[str, _Kept] = {}
-        self._gone: OrderedDict[str, _Kept] = OrderedDict()
+        self._by_key: dict[str, dict[str, Kept]] = {}
+        self._by_uid: dict[str, Kept] = {}
+        self._gone: OrderedDict[str, Kept] = OrderedDict()
         self._gone_by_key: dict[str, str] = {}
 
     def __len__(self) -> int:
@@ -56,8 +84,11 @@ class Shelf:
 
     def objects(self, key: str) -> tuple[dict[str, Any], ...]:
         """Return the objects of this key, by name."""
-        kept = self._by_key.get(key, {}).values()
-        return tuple(one.object() for one in sorted(kept, key=lambda one: one.name))
+        return tuple(one.object() for one in self.kept(key))
+
+    def kept(self, key: str) -> tuple[Kept, ...]:
+        """Return the same as they are kept, for who holds on to one: a fraction of the memory of a copy."""
+        return tuple(sorted(self._by_key.get(key, {}).values(), key=lambda one: one.name))
 
     def gone(self, key_or_uid: str) -> dict[str, Any] | None:
         """Return the last state of the object of this uid, or of the latest one of this key, that was deleted."""
@@ -104,7 +135,7 @@ class Shelf:
             changed.add(kept.key)
         return changed
 
-    def _bury(self, kept: _Kept) -> set[str]:
+    def _bury(self, kept: Kept) -> set[str]:
         changed = self._forget(kept.uid) | {kept.key}
         self._gone[kept.uid] = kept
         self._gone.move_to_end(kept.uid)
@@ -125,18 +156,9 @@ class Shelf:
             del self._by_key[known.key]
         return {known.key}
 
-    def _kept(self, item: dict[str, Any]) -> _Kept | None:
+    def _kept(self, item: dict[str, Any]) -> Kept | None:
         key = self._key_of(item)
-        if not key:
-            return None
-        metadata = item["metadata"]
-        return _Kept(
-            key=key,
-            uid=_uid_of(item),
-            name=str(metadata.get("name")),
-            version=str(metadata.get("resourceVersion")),
-            data=json.dumps(trimmed(item), ensure_ascii=False, separators=(",", ":")).encode(),
-        )
+        return keep(key, item) if key else None
 
 
 def _uid_of(item: dict[str, Any]) -> str:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from siflow_provider.backends.kubernetes.cluster.errors import Denied, NotFound
 from siflow_provider.backends.kubernetes.cluster.feed import Feed, every_object, one_object
-from siflow_provider.backends.kubernetes.cluster.shelf import KeyOf, Shelf
+from siflow_provider.backends.kubernetes.cluster.shelf import Kept, KeyOf, Shelf
 from siflow_provider.backends.kubernetes.cluster.sight import Bells, Sight
 from siflow_provider.errors import BackendError
 
@@ -128,6 +128,10 @@ class Store:
     def objects(self, key: str) -> tuple[dict[str, Any], ...]:
         """Return the objects of this key, by name, cut down as `trim` says. They are copies."""
         return self._shelf.objects(key)
+
+    def kept(self, key: str) -> tuple[Kept, ...]:
+        """Return the same objects as they are kept, for who holds on to one."""
+        return self._shelf.kept(key)
 
     def last_seen_deleted(self, key_or_uid: str) -> dict[str, Any] | None:
         """Return the last state of the object of this uid, or of the latest one of this key, that was deleted.

@@ -21,6 +21,7 @@ from siflow_provider.backends.kubernetes.cluster.resources import (
     Resource,
     job_resource,
 )
+from siflow_provider.backends.kubernetes.cluster.shelf import keep
 from siflow_provider.backends.kubernetes.life.look import get_job, judge, queue_label
 from siflow_provider.backends.kubernetes.life.marks import uid_of
 from siflow_provider.backends.kubernetes.life.memory import MEMORY
@@ -33,6 +34,7 @@ from siflow_provider.errors import BackendError, BackendUnavailable
 
 if TYPE_CHECKING:
     from siflow_provider.backends.kubernetes.cluster.shared import Cluster
+    from siflow_provider.backends.kubernetes.cluster.shelf import Kept
     from siflow_provider.backends.kubernetes.cluster.store import Store
     from siflow_provider.core.status import JobRef
 
@@ -73,7 +75,8 @@ class _Sight:
         self._stores: dict[Resource, Store] = {}
         self._subscribed: set[tuple[Resource, str, str]] = set()
         self._blind: set[str] = set()
-        self._job: Mapping[str, Any] | None = None
+        self._job: Kept | None = None  # thousands may wait: parsed it would be most of what each of them costs
+        self._in_queue = False
         self._gone_at: datetime | None = None
         self._pods: dict[str, Mapping[str, Any]] = {}
         self._pause: float | None = None
@@ -147,7 +150,7 @@ class _Sight:
         await self._follow(PODS, self._key)
         if ref.kind == "RayJob":
             await self._follow(RAYCLUSTERS, self._key)
-        if self._job is not None and queue_label(self._job):
+        if self._in_queue:
             await self._follow(WORKLOADS, ref.uid)
 
     async def _follow(self, resource: Resource, key: str, name: str = "") -> bool:
@@ -174,9 +177,19 @@ class _Sight:
         return any([await self._follow(EVENTS, uid) for uid in uids])
 
     def _take_job(self) -> None:
-        found = [job for job in self._objects(job_resource(self._ref.kind)) if uid_of(job) == self._ref.uid]
-        if found:
-            self._job, self._gone_at = found[0], None
+        there = self._there()
+        if there is not None:
+            self._gone_at = None
+            self._hold(there)
+
+    def _there(self) -> Kept | None:
+        """Return the job as the store shows it."""
+        kept = self._stores[job_resource(self._ref.kind)].kept(self._key)
+        return next((job for job in kept if job.uid == self._ref.uid), None)
+
+    def _hold(self, job: Kept) -> None:
+        if job is not self._job:
+            self._job, self._in_queue = job, bool(queue_label(job.object()))
 
     def _objects(self, resource: Resource, key: str | None = None) -> tuple[dict[str, Any], ...]:
         store = self._stores.get(resource)
@@ -205,20 +218,20 @@ class _Sight:
 
     async def _living_job(self) -> Mapping[str, Any] | None:
         """Return the job; one that a store does not show is asked for, since a store may lag behind its submission."""
-        there = any(uid_of(job) == self._ref.uid for job in self._objects(job_resource(self._ref.kind)))
-        if there:
-            return self._job
+        there = self._there()
+        if there is not None:
+            return there.object()
         if self._stores[job_resource(self._ref.kind)].last_seen_deleted(self._ref.uid) is None:
             asked = await get_job(self._cluster, self._ref)
             if asked is not None:
-                self._job = asked
+                self._hold(keep(self._key, asked))
                 return asked
         self._gone_at = self._gone_at or datetime.now(UTC)
         return None
 
     def _last_seen(self) -> Mapping[str, Any] | None:
         deleted = self._stores[job_resource(self._ref.kind)].last_seen_deleted(self._ref.uid)
-        return deleted or MEMORY.deleted(self._ref.uid) or self._job
+        return deleted or MEMORY.deleted(self._ref.uid) or (None if self._job is None else self._job.object())
 
     def _pods_seen(self, *, ended: bool) -> tuple[Mapping[str, Any], ...]:
         """Return the pods; of a run that ended those too that went while they were watched, in their last state."""
