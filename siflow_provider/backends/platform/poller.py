@@ -135,7 +135,17 @@ class Poller:
                 log.exception("the listing failed")
                 self._failures += 1
                 self._tell_all(BackendUnavailable(f"the listing failed: {type(error).__name__}: {error}."))
-            await asyncio.sleep(self._pause())
+            await self._rest()
+
+    async def _rest(self) -> None:
+        """Wait until the next listing is due; for somebody new it is due as soon as listings may follow each other."""
+        since = time.monotonic()
+        while (left := since + self._pause() - time.monotonic()) > 0:
+            self._wanted.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(left):
+                    await self._wanted.wait()
+                    self._quiet = 0
 
     def _milder(self, error: BackendError) -> BackendError:
         """Take a refusal for a passing fault at first: services of the platform have answered 401 in outages."""
