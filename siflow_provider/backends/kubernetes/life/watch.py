@@ -197,6 +197,7 @@ class _Sight:
 
     async def _look(self) -> Seen:
         self._take_job()
+        self._pods.update((uid_of(pod), pod) for pod in self._objects(PODS))
         job = await self._living_job()
         workload = newest_workload(self._objects(WORKLOADS, self._ref.uid))
         events = [
@@ -211,7 +212,8 @@ class _Sight:
             gone_at=self._gone_at,
             workload=workload,
             clusters=self._objects(RAYCLUSTERS),
-            pods=self._pods_seen(ended=job is None or _is_settling(job)),
+            pods=self._objects(PODS),
+            gone_pods=self._gone_pods() if job is None or _is_settling(job) else (),
             events=tuple(events),
             blind=frozenset(self._blind),
         )
@@ -233,13 +235,10 @@ class _Sight:
         deleted = self._stores[job_resource(self._ref.kind)].last_seen_deleted(self._ref.uid)
         return deleted or MEMORY.deleted(self._ref.uid) or (None if self._job is None else self._job.object())
 
-    def _pods_seen(self, *, ended: bool) -> tuple[Mapping[str, Any], ...]:
-        """Return the pods; of a run that ended those too that went while they were watched, in their last state."""
-        now = {uid_of(pod): pod for pod in self._objects(PODS)}
-        for gone in self._pods.keys() - now.keys():
-            self._pods[gone] = self._stores[PODS].last_seen_deleted(gone) or self._pods[gone]
-        self._pods.update(now)
-        return tuple(self._pods.values() if ended else now.values())
+    def _gone_pods(self) -> tuple[Mapping[str, Any], ...]:
+        """Return the pods that went while they were watched, in their last state."""
+        gone = self._pods.keys() - {uid_of(pod) for pod in self._objects(PODS)}
+        return tuple(self._stores[PODS].last_seen_deleted(uid) or self._pods[uid] for uid in sorted(gone))
 
 
 def _waits_in(status: Status, seen: Seen) -> tuple[str, str] | None:

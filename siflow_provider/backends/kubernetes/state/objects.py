@@ -23,8 +23,8 @@ class Seen:
         workload: Kueue's Workload of the job; of several (elastic jobs) the newest that is not finished.
         clusters: RayClusters of the run, those of earlier stays in the cluster too.
         pods: pods of the run, the submitter's too.
-        gone_pods: the last states of pods of the run that were deleted, as far as they are remembered. They count once
-            the run is over; whoever has them may as well add them to `pods` then.
+        gone_pods: the last states of pods of the run that were deleted, as far as they are remembered, once the run is
+            over. Those of an earlier stay in the cluster do not count.
         events: core/v1 Events about job, workload, clusters, submitter and pods.
         place: position in the queue, from 1 (None where unknown), and why it waits, in plain words.
         blind: plurals of resources that can't be read (`pods`, `workloads`, `events`): their absence proves nothing.

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from siflow_provider.backends.kubernetes.cluster.pace import Pace
-from siflow_provider.backends.kubernetes.cluster.resources import EVENTS, PYTORCHJOBS
+from siflow_provider.backends.kubernetes.cluster.resources import EVENTS, PODS, PYTORCHJOBS, WORKLOADS
 from siflow_provider.backends.kubernetes.cluster.shared import open_cluster
 from siflow_provider.backends.kubernetes.life.watch import watch
 from siflow_provider.backends.settings import Settings
+from siflow_provider.core.pump import closing_stream
 from siflow_provider.core.status import JobRef, Phase
 from tests.unit.backends.kubernetes.cluster.fake_server import FakeServer
+from tests.unit.backends.kubernetes.cluster.things import until
 
 REF = JobRef(
     backend="kubernetes", kind="PyTorchJob", name="train", namespace="ml", uid="late", task_uuid="0b5c", attempt=1
@@ -36,6 +38,57 @@ def warning() -> dict[str, Any]:
         "reason": "BackoffLimitExceeded",
         "message": "it was tried too often",
     }
+
+
+def pod(role: str, made: str, code: int | None, ended: str = "2026-05-01T11:00:00Z") -> dict[str, Any]:
+    labels = {**failed_job()["metadata"]["labels"], "training.kubeflow.org/replica-type": role}
+    metadata = {"name": f"train-{role}-0", "namespace": "ml", "uid": f"uid-{role}", "creationTimestamp": made}
+    state = (
+        {"running": {"startedAt": made}} if code is None else {"terminated": {"exitCode": code, "finishedAt": ended}}
+    )
+    return {
+        "metadata": {**metadata, "labels": {**labels, "training.kubeflow.org/replica-index": "0"}},
+        "spec": {"restartPolicy": "Never", "nodeName": "gpu-1", "containers": [{"name": "pytorch"}]},
+        "status": {
+            "phase": "Running" if code is None else "Failed",
+            "containerStatuses": [{"name": "pytorch", "state": state}],
+        },
+    }
+
+
+def admitted(job_uid: str, at: str) -> dict[str, Any]:
+    metadata = {"name": "pytorchjob-train", "namespace": "ml", "labels": {"kueue.x-k8s.io/job-uid": job_uid}}
+    return {
+        "metadata": {**metadata, "creationTimestamp": "2026-05-01T09:00:00Z"},
+        "status": {"conditions": [{"type": "Admitted", "status": "True", "lastTransitionTime": at}]},
+    }
+
+
+async def test_a_pod_that_the_queue_put_out_earlier_is_not_blamed_for_the_failure_of_a_later_stay(
+    server: FakeServer, settings: Settings, pace: Pace
+) -> None:
+    failed = failed_job()
+    failed["metadata"]["uid"] = "requeued"
+    failed["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "gpu"
+    failed["spec"]["pytorchReplicaSpecs"]["Worker"] = {"replicas": 1}
+    server.put(PYTORCHJOBS.path("ml"), {**failed, "status": {}})
+    server.put(WORKLOADS.path("ml"), admitted("requeued", "2026-05-01T10:40:00Z"))
+    server.put(PODS.path("ml"), pod("worker", "2026-05-01T10:05:00Z", 143, "2026-05-01T10:20:00Z"))
+    server.put(PODS.path("ml"), pod("master", "2026-05-01T10:41:00Z", None))
+    async with (
+        open_cluster(settings, pace=pace) as cluster,
+        closing_stream(watch(cluster, REF.model_copy(update={"uid": "requeued"}))) as statuses,
+    ):
+        assert not (await anext(statuses)).phase.terminal
+        pods = cluster.store(PODS, "ml")
+        await server.watched(3)
+        server.remove(PODS.path("ml"), "train-worker-0")
+        server.put(PODS.path("ml"), pod("master", "2026-05-01T10:41:00Z", 1))
+        await until(pods, "0b5c/1", lambda: [each["status"]["phase"] for each in pods.objects("0b5c/1")] == ["Failed"])
+        server.put(PYTORCHJOBS.path("ml"), failed)
+        end = [status async for status in statuses][-1]
+    assert end.failure is not None
+    assert (end.failure.replica, end.failure.exit_code) == ("master-0", 1)
 
 
 async def test_who_sees_only_the_end_of_a_failed_run_is_told_the_warnings_too(
