@@ -103,11 +103,6 @@ class Shelf:
         """Take what is there; return the keys for which something changed."""
         return set().union(*map(self._put, items))
 
-    def learn(self, item: dict[str, Any]) -> set[str]:
-        """Take what somebody read or made beside the watch, unless the watch has told of this object already."""
-        uid = _uid_of(item)
-        return set() if uid in self._by_uid or uid in self._gone else self._put(item)
-
     def remove(self, item: dict[str, Any]) -> set[str]:
         """Take the last state of an object that was deleted; return the keys for which something changed."""
         kept = self._kept(item)
@@ -121,6 +116,11 @@ class Shelf:
         """Take away what a list did not show any more; its last known state is the last that was seen."""
         known = [self._by_uid[uid] for uid in uids if uid in self._by_uid]
         return set().union(*map(self._bury, known))
+
+    def forget(self, name: str) -> None:
+        """Know no more of what is there under this name, since nobody looks at it any longer."""
+        for uid in self.uids(name):
+            self._forget(uid)
 
     def _put(self, item: dict[str, Any]) -> set[str]:
         uid, version = _uid_of(item), str(item["metadata"].get("resourceVersion"))

@@ -16,7 +16,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from siflow_provider.backends.kubernetes.cluster.errors import Denied, NotFound
+from siflow_provider.backends.kubernetes.cluster.errors import Denied
 from siflow_provider.backends.kubernetes.cluster.feed import Feed, every_object, one_object
 from siflow_provider.backends.kubernetes.cluster.shelf import Kept, KeyOf, Shelf
 from siflow_provider.backends.kubernetes.cluster.sight import Bells, Sight
@@ -140,25 +140,6 @@ class Store:
         """
         return self._shelf.gone(key_or_uid)
 
-    def learn(self, item: dict[str, Any]) -> None:
-        """Take an object that was just created or read: the watch may tell of it only later."""
-        self._bells.ring(self._shelf.learn(item))
-
-    async def look(self, name: str) -> dict[str, Any] | None:
-        """Read one object from the API server itself, whatever the watch has told so far; None when it is not there.
-
-        For who is about to say that something is lost.
-
-        Raises:
-            ApiError: it can't be read now.
-        """
-        try:
-            item = await self._api.get(self.resource.path(self.namespace, name))
-        except NotFound:
-            return None
-        self.learn(item)
-        return item
-
     def subscribe(self, key: str, *, name: str = "", wake: asyncio.Event | None = None) -> Subscription:
         """Wait for changes of a key.
 
@@ -198,6 +179,8 @@ class Store:
         single.users.discard(subscription)
         if not single.users:
             del self._singles[subscription.name]
+            if not self._sight.clear:  # else the list sees it too
+                self._shelf.forget(subscription.name)
             await _ended([single.task])
 
     async def _watch_alone(self, subscription: Subscription) -> None:

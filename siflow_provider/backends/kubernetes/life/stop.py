@@ -101,16 +101,22 @@ async def _until_nothing(left: _Left) -> None:
             await left.until_nothing()
     except TimeoutError:
         raise BackendUnavailable(
-            f"{left.name} is deleted, and {', '.join(left.names())} has not ended {_PATIENCE_SECONDS:g} s later.",
+            f"{left.name} is deleted, and {', '.join(left.last)} has not ended {_PATIENCE_SECONDS:g} s later.",
             hint="The node may be out of reach: a pod there keeps its place until the node is back or removed.",
         ) from None
 
 
 class _Left:
-    """What is still there of a run that was deleted."""
+    """What is still there of a run that was deleted.
+
+    Attributes:
+        name: the run's.
+        last: names of what was left at the last look.
+    """
 
     def __init__(self, cluster: Cluster, ref: JobRef, *, queued: bool) -> None:
         self.name = ref.name
+        self.last: list[str] = []
         self._ref = ref
         self._key = f"{ref.task_uuid}/{ref.attempt}"
         self._jobs = cluster.store(job_resource(ref.kind), ref.namespace)
@@ -128,7 +134,8 @@ class _Left:
                 await store.ready()
                 if name or store.alone is None:
                     await stack.enter_async_context(store.subscribe(key, name=name, wake=wake))
-            while self.names():
+            while left := self.names():
+                self.last = left
                 await wake.wait()
                 wake.clear()
 

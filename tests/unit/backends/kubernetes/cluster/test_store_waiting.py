@@ -87,26 +87,6 @@ async def test_the_last_state_of_what_was_deleted_is_the_one_of_the_deletion(
         assert store.last_seen_deleted(again["metadata"]["uid"]) is None
 
 
-async def test_what_was_just_made_is_there_before_the_watch_tells(
-    server: FakeServer, settings: Settings, pace: Pace
-) -> None:
-    async with open_store(settings, pace) as store:
-        await store.ready()
-        await server.watched()
-        made = server.put(PATH, thing("a"), quietly=True)
-        assert await store.look("none") is None
-        assert await store.look("a") == made
-        assert phases(store, "a") == ["new"]
-        server.put(PATH, thing("a", "done"))
-        await until_phase(store, "a", "done")
-        store.learn(made)
-        assert phases(store, "a") == ["done"]
-        server.remove(PATH, "a")
-        await until_phase(store, "a")
-        store.learn(made)
-        assert phases(store, "a") == []
-
-
 async def test_without_the_right_to_list_each_object_is_watched_alone_and_that_is_said_once(
     server: FakeServer, settings: Settings, pace: Pace, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -133,6 +113,20 @@ async def test_without_the_right_to_list_each_object_is_watched_alone_and_that_i
     watches = [request.query["fieldSelector"] for request in server.requests if request.verb == "watch"]
     assert watches == ["metadata.name=a", "metadata.name=later"]
     assert caplog.text.count("each object is watched alone") == 1
+
+
+async def test_an_object_alone_is_kept_as_long_as_somebody_looks_at_it(
+    server: FakeServer, settings: Settings, pace: Pace
+) -> None:
+    server.denied.add("list")
+    server.put(PATH, thing("a"))
+    async with open_store(settings, pace) as store:
+        await store.ready()
+        async with store.subscribe("a", name="a"):
+            async with store.subscribe("a", name="a"):
+                pass
+            assert phases(store, "a") == ["new"]
+        assert phases(store, "a") == []
 
 
 async def test_without_the_right_to_watch_an_object_is_looked_at_again_and_again(
