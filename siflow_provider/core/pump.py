@@ -129,7 +129,7 @@ class LogPump:
                 if ended_at is not None:
                     await self._read_results_again()
                     return
-            await self._pause(pause_seconds(failures) if failures else _REOPEN_SECONDS)
+            await self._pause(pause_seconds(failures) if failures else _REOPEN_SECONDS, last=ended_at is not None)
 
     async def _read_stream(self) -> None:
         try:
@@ -195,9 +195,9 @@ class LogPump:
         if again.found:
             self.results = again
 
-    async def _pause(self, seconds: float) -> None:
-        """Wait, but not past the end of the run."""
-        if self._ending.is_set():
+    async def _pause(self, seconds: float, *, last: bool) -> None:
+        """Wait, but not past the end of the run: then the last stream is opened at once, and waited for if it fails."""
+        if last:
             await asyncio.sleep(seconds)
             return
         try:
