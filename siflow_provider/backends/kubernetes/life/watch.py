@@ -13,6 +13,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from siflow_provider.backends.kubernetes.cluster.errors import Denied
 from siflow_provider.backends.kubernetes.cluster.resources import (
     EVENTS,
     PODS,
@@ -44,13 +45,14 @@ _SETTLING_SECONDS = 1.0
 _PLACE_SECONDS = 5.0
 _LOOK_AGAIN_SECONDS = 30.0
 _OUTAGE_SECONDS = 5.0
+_UNAUTHORIZED = 401
 
 
 async def watch(cluster: Cluster, ref: JobRef) -> AsyncIterator[Status]:
-    """Yield snapshots as they change, the terminal one last; `unknown` while the API server gives no answer.
+    """Yield snapshots as they change, the terminal one last; `unknown` while the server is silent or takes no login.
 
     Raises:
-        AccessDenied: the credentials may not read the job.
+        AccessDenied: the credentials may not read the job (403).
     """
     before: Status | None = None
     async with AsyncExitStack() as stack:
@@ -125,7 +127,9 @@ class _Sight:
             if self._queue is not None:
                 self._place = await self._ask_place()
                 status = await judge(self._cluster, self._ref, replace(seen, place=self._place))
-        except BackendUnavailable as error:
+        except (BackendUnavailable, Denied) as error:
+            if _is_refused(error):
+                raise
             return self._unknown(error)
         self._pause = _pause_of(status, seen)
         return status
@@ -163,8 +167,8 @@ class _Sight:
             await self._stack.enter_async_context(store.subscribe(key, name=name, wake=self._wake))
         except BackendUnavailable:
             raise
-        except BackendError:
-            if resource is job_resource(self._ref.kind):
+        except BackendError as error:
+            if resource is job_resource(self._ref.kind) or not _is_refused(error):
                 raise
             self._blind.add(resource.plural)
             return False
@@ -239,6 +243,11 @@ class _Sight:
         """Return the pods that went while they were watched, in their last state."""
         gone = self._pods.keys() - {uid_of(pod) for pod in self._objects(PODS)}
         return tuple(self._stores[PODS].last_seen_deleted(uid) or self._pods[uid] for uid in sorted(gone))
+
+
+def _is_refused(error: BackendError) -> bool:
+    """Say whether waiting cures nothing; a login that is not taken now may be taken again when it is renewed."""
+    return not isinstance(error, BackendUnavailable) and getattr(error, "status", 0) != _UNAUTHORIZED
 
 
 def _waits_in(status: Status, seen: Seen) -> tuple[str, str] | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from siflow_provider.backends.kubernetes.cluster.pace import Pace
 from siflow_provider.backends.kubernetes.cluster.resources import EVENTS, PODS, PYTORCHJOBS, WORKLOADS
 from siflow_provider.backends.kubernetes.cluster.shared import open_cluster
@@ -11,6 +13,7 @@ from siflow_provider.backends.kubernetes.life.watch import watch
 from siflow_provider.backends.settings import Settings
 from siflow_provider.core.pump import closing_stream
 from siflow_provider.core.status import JobRef, Phase
+from tests.unit.backends.kubernetes.cluster.conftest import connection
 from tests.unit.backends.kubernetes.cluster.fake_server import FakeServer
 from tests.unit.backends.kubernetes.cluster.things import until
 
@@ -101,3 +104,25 @@ async def test_who_sees_only_the_end_of_a_failed_run_is_told_the_warnings_too(
     assert [status.phase for status in statuses] == [Phase.FAILED]
     assert statuses[0].failure is not None
     assert [text for text in statuses[0].failure.events if "it was tried too often" in text] != []
+
+
+async def test_a_login_that_is_not_taken_for_a_while_ends_nothing_and_blinds_for_nothing(
+    server: FakeServer, pace: Pace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("siflow_provider.backends.kubernetes.life.watch._OUTAGE_SECONDS", 0.05)
+    failed = failed_job()
+    failed["metadata"]["uid"] = "refused"
+    server.put(PYTORCHJOBS.path("ml"), failed)
+    server.put(PODS.path("ml"), pod("master", "2026-05-01T10:05:00Z", 3))
+    server.token = "another"
+    async with (
+        open_cluster(connection(server.url, token="mine"), pace=pace) as cluster,
+        closing_stream(watch(cluster, REF.model_copy(update={"uid": "refused"}))) as statuses,
+    ):
+        first = await anext(statuses)
+        assert first.phase is Phase.UNKNOWN
+        assert "401" in first.reason
+        server.token = "mine"
+        end = [status async for status in statuses][-1]
+    assert end.failure is not None
+    assert end.failure.exit_code == 3
