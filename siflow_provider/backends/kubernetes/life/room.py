@@ -22,12 +22,13 @@ __all__ = ["ask_quota", "note_change"]
 _LAG_SECONDS = 10.0
 _PAUSE_SECONDS = 0.5
 _changed: WeakKeyDictionary[Cluster, float] = WeakKeyDictionary()
+_forgotten: WeakKeyDictionary[Cluster, float] = WeakKeyDictionary()
 
 
 def note_change(cluster: Cluster) -> None:
     """Take note that this process has just made or removed a run: what is known of the queues is out of date."""
     _changed[cluster] = asyncio.get_running_loop().time()
-    reader_of(cluster).forget()
+    _forget(cluster)
 
 
 async def ask_quota(cluster: Cluster, task: ResolvedTask) -> QuotaReport:
@@ -39,9 +40,15 @@ async def ask_quota(cluster: Cluster, task: ResolvedTask) -> QuotaReport:
     report = await quota(cluster, task)
     while not report.fits_now and not report.never and _is_fresh(cluster):
         await asyncio.sleep(_PAUSE_SECONDS)
-        reader_of(cluster).forget()
+        if asyncio.get_running_loop().time() - _forgotten[cluster] >= _PAUSE_SECONDS:  # else another one just did
+            _forget(cluster)
         report = await quota(cluster, task)
     return report
+
+
+def _forget(cluster: Cluster) -> None:
+    _forgotten[cluster] = asyncio.get_running_loop().time()
+    reader_of(cluster).forget()
 
 
 def _is_fresh(cluster: Cluster) -> bool:
