@@ -36,8 +36,9 @@ from siflow_provider.spec.hidden import Hidden
 
 if TYPE_CHECKING:
     from siflow_provider.backends.settings import Settings
+    from siflow_provider.core.status import JobRef
 
-__all__ = ["JOB_UID", "Cluster", "event_key", "name_key", "open_cluster", "run_key", "uid_key"]
+__all__ = ["JOB_UID", "Cluster", "event_key", "name_key", "open_cluster", "ref_key", "run_key", "uid_key"]
 
 JOB_UID = "kueue.x-k8s.io/job-uid"
 _FEATURES_LIFETIME = 600.0
@@ -54,6 +55,11 @@ def run_key(item: dict[str, Any]) -> str | None:
     labels = item["metadata"].get("labels") or {}
     run = labels.get(f"{LABEL_PREFIX}run")
     return f"{run}/{labels.get(f'{LABEL_PREFIX}attempt') or 1}" if run else None
+
+
+def ref_key(ref: JobRef) -> str:
+    """Return the key under which `run_key` files what belongs to an attempt of a run."""
+    return f"{ref.task_uuid}/{ref.attempt}"
 
 
 def uid_key(item: dict[str, Any]) -> str | None:

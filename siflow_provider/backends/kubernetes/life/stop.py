@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from siflow_provider.backends.kubernetes.cluster.errors import Conflict, NotFound
 from siflow_provider.backends.kubernetes.cluster.resources import PODS, WORKLOADS, job_resource
+from siflow_provider.backends.kubernetes.cluster.shared import ref_key
 from siflow_provider.backends.kubernetes.life.look import get_job, has_ended, judge, look, look_closely, queue_label
 from siflow_provider.backends.kubernetes.life.marks import is_leaving, stop_notes, stopped_by, uid_of
 from siflow_provider.backends.kubernetes.life.memory import MEMORY
@@ -118,7 +119,7 @@ class _Left:
         self.name = ref.name
         self.last: list[str] = []
         self._ref = ref
-        self._key = f"{ref.task_uuid}/{ref.attempt}"
+        self._key = ref_key(ref)
         self._jobs = cluster.store(job_resource(ref.kind), ref.namespace)
         self._pods = cluster.store(PODS, ref.namespace)
         self._workloads = cluster.store(WORKLOADS, ref.namespace) if queued else None

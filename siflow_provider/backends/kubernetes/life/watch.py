@@ -22,6 +22,7 @@ from siflow_provider.backends.kubernetes.cluster.resources import (
     Resource,
     job_resource,
 )
+from siflow_provider.backends.kubernetes.cluster.shared import ref_key
 from siflow_provider.backends.kubernetes.cluster.shelf import keep
 from siflow_provider.backends.kubernetes.life.look import get_job, judge, queue_label
 from siflow_provider.backends.kubernetes.life.marks import uid_of
@@ -72,7 +73,7 @@ class _Sight:
 
     def __init__(self, cluster: Cluster, ref: JobRef, stack: AsyncExitStack) -> None:
         self._cluster, self._ref, self._stack = cluster, ref, stack
-        self._key = f"{ref.task_uuid}/{ref.attempt}"
+        self._key = ref_key(ref)
         self._wake = asyncio.Event()
         self._stores: dict[Resource, Store] = {}
         self._subscribed: set[tuple[Resource, str, str]] = set()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Protocol
 
+from siflow_provider.backends.kubernetes.cluster.shared import ref_key
 from siflow_provider.backends.kubernetes.logs.pods import is_over
 from siflow_provider.backends.kubernetes.state.objects import Object, dig, uid
 from siflow_provider.backends.kubernetes.state.replicas import replica_names
@@ -46,7 +47,7 @@ class PodView:
     def __init__(self, ref: JobRef, pods: Objects, jobs: Objects | None) -> None:
         self.ended = False
         self._ref, self._pods, self._jobs = ref, pods, jobs
-        self.key = f"{ref.task_uuid}/{ref.attempt}"
+        self.key = ref_key(ref)
         self._seen: dict[str, Object] = {}
         self._gone: set[str] = set()
         self._ended_at = 0.0
