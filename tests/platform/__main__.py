@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
+import sys
 import tempfile
 from pathlib import Path
 
@@ -28,6 +30,7 @@ def main() -> None:
     options = parser.parse_args()
     key = os.environ.get("SIFLOW_ACCESS_KEY_ID", KEY_ID)
     secret = os.environ.get("SIFLOW_ACCESS_KEY_SECRET", KEY_SECRET)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # so that the folder is removed
     with tempfile.TemporaryDirectory(prefix="fake-platform-") as folder:
         platform = Platform(Path(folder), keys=Keys({key: (secret, USER)}), commands=options.commands)
         platform.change(Control(run_seconds=options.run_seconds, start_seconds=options.start_seconds))

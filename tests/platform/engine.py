@@ -268,6 +268,7 @@ def _env(task: FakeTask, rank: int, port: str) -> dict[str, str]:
             "MASTER_PORT": port,
             "WORLD_SIZE": str(task.body.workers + 1),
             "RANK": str(rank),
+            "TMPDIR": str(task.folder),  # a container's own, gone with the pod
         }
     return {**base_env(), **given, **injected}
 
