@@ -73,18 +73,19 @@ async def find_named(place: Place, name: str) -> list[JobRef]:
 async def all_statuses(place: Place) -> list[Status]:
     """Return every run of ours, the newest first, as far as lists alone tell: without events and last lines."""
     cluster, namespaces, ours = place.cluster, place.namespaces, {"labelSelector": selector()}
+    blind: _Blind = {}
     jobs, pods, clusters, workloads = await asyncio.gather(
         _jobs(cluster, namespaces, ours),
-        _seen_of(cluster, PODS, namespaces, ours),
-        _seen_of(cluster, RAYCLUSTERS, namespaces, ours),
-        _seen_of(cluster, WORKLOADS, namespaces, {}),
+        _seen_of(cluster, PODS, namespaces, ours, blind),
+        _seen_of(cluster, RAYCLUSTERS, namespaces, ours, blind),
+        _seen_of(cluster, WORKLOADS, namespaces, {}, blind),
     )
     parts = (_by(run_key, pods), _by(run_key, clusters), _by(uid_key, workloads))
     found = []
     for job in jobs:
         ref = ref_of(job, context=place.context)
         if ref is not None and not is_leaving(job):
-            found.append(MEMORY.end_of(ref.uid) or veiled(status_of(ref, _seen(job, *parts), datetime.now(UTC))))
+            found.append(MEMORY.end_of(ref.uid) or veiled(status_of(ref, _seen(job, *parts, blind), datetime.now(UTC))))
     return found
 
 
@@ -97,15 +98,18 @@ def newest_first(statuses: Iterable[Status]) -> list[Status]:
 
 
 _Found = dict[str, list[dict[str, Any]]]
+_Blind = dict[str, set[str]]
+"""Namespace -> plurals of the kinds that may not be listed there."""
 
 
-def _seen(job: dict[str, Any], pods: _Found, clusters: _Found, workloads: _Found) -> Seen:
+def _seen(job: dict[str, Any], pods: _Found, clusters: _Found, workloads: _Found, blind: _Blind) -> Seen:
     key = run_key(job) or ""
     return Seen(
         job=job,
         workload=newest_workload(workloads.get(uid_of(job), [])),
         clusters=tuple(clusters.get(key, [])),
         pods=tuple(pods.get(key, [])),
+        blind=frozenset(blind.get(job["metadata"]["namespace"], ())),
     )
 
 
@@ -122,13 +126,15 @@ async def _jobs(cluster: Cluster, namespaces: Iterable[str | None], query: dict[
 
 
 async def _seen_of(
-    cluster: Cluster, resource: Resource, namespaces: Iterable[str], query: dict[str, str]
+    cluster: Cluster, resource: Resource, namespaces: Iterable[str], query: dict[str, str], blind: _Blind
 ) -> list[dict[str, Any]]:
-    """Return what of a kind may be listed."""
+    """Return what of a kind may be listed, and note where it may not."""
     found: list[dict[str, Any]] = []
     for namespace in namespaces:
-        with suppress(Denied):
+        try:
             found += await _listed(cluster, resource, namespace, query)
+        except Denied:
+            blind.setdefault(namespace, set()).add(resource.plural)
     return found
 
 
