@@ -17,6 +17,7 @@ import argparse
 import json
 import os
 import selectors
+import signal
 import subprocess
 import sys
 import tempfile
@@ -27,13 +28,18 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx
+
 from bench.waiting_jobs import Maker, TooSlow
 from bench.waiting_triggers import CONNECTION, JOBS, OURS, PODS, Held, Order
+from siflow_provider.errors import BackendError
 from tests.control_plane.admin import Admin
 from tests.control_plane.plane import run
 from tests.control_plane.queues import Queues, unique
 
 KINDS = (OURS, JOBS, PODS)
+MISFITS = (TooSlow, httpx.HTTPError, BackendError, AssertionError, RuntimeError)
+"""The cluster or the machine gave up at this size; the others may go well."""
 COMPARED = ("requests/min", "CPU s/min", "MiB", "event p50 s", "event p99 s")
 
 
@@ -212,10 +218,12 @@ def measure(admin: Admin, kubeconfig: Path, count: int, options: argparse.Namesp
         maker = Maker(admin, kubeconfig, namespace, Queues(admin, namespace), trigger)
         try:
             results[trigger] = hold(maker, kubeconfig, count, options)
-        except TooSlow as error:
-            misfits[trigger] = str(error)
+            cells = [f"{what} {value:,.2f}" for what, value in figures(results[trigger]).items()]
+            print(f"{count:,} jobs, {trigger}: {', '.join(cells)}", flush=True)  # removing them may take long
+        except MISFITS as error:
+            misfits[trigger] = f"{type(error).__name__}: {error}"
         finally:
-            maker.close()
+            maker.close(options.limit)
     report(count, results, misfits)
 
 
@@ -230,6 +238,7 @@ def main() -> None:
     parser.add_argument("--patience", type=float, default=120, help="seconds for the last events to come")
     parser.add_argument("--limit", type=float, default=1800, help="seconds for making the jobs, and for settling")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended before the end"))  # what was made is removed
     with control_plane() as kubeconfig:
         admin = Admin(kubeconfig)
         for count in options.jobs:

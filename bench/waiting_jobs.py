@@ -25,7 +25,7 @@ from siflow_provider.errors import BackendError
 from siflow_provider.spec.quantity import Resources
 from siflow_provider.spec.resolve import Flavor, ResolvedTask
 from siflow_provider.spec.task import PyTorchJob
-from tests.control_plane.admin import Admin, Object
+from tests.control_plane.admin import Admin, Object, condition
 from tests.control_plane.queues import GPU, Queues
 
 AT_ONCE = 16
@@ -74,7 +74,7 @@ class Maker:
                 )
             )
             made = asyncio.run(self._submit(queue, count + 1, end))
-            self._await_queued(count + 1, end)
+            self._await(lambda _, found: found > count, f"{count} PyTorchJobs are to be queued", end)
             return made[1:]  # the first holds the quota
         body = _suspended_job if self.trigger == JOBS else _gated_pod
         names = [f"waiting-{number}" for number in range(count)]
@@ -100,22 +100,24 @@ class Maker:
                     made.append(ref.model_dump(mode="json"))
 
             await one()
-            self._await_queued(1, end, "Admitted")
+            await asyncio.to_thread(
+                self._await,
+                lambda first, _: any(condition(one, "Admitted") == "True" for one in first),
+                "the first is to run",
+                end,
+            )
             await _all_of([one() for _ in range(count - 1)])
         return made
 
-    def _await_queued(self, count: int, end: float, state: str = "QuotaReserved") -> None:
-        """Wait until Kueue has judged that many jobs."""
+    def _await(self, done: Callable[[list[Object], int], bool], what: str, end: float) -> None:
+        """Wait until Kueue's Workloads are as wanted, and as many."""
         path = self.admin.path("Workload", namespace=self.namespace)
         while time.monotonic() < end:
             found = self.admin.items(path)
-            if (
-                sum(_has(item, state) for item in found) >= (count if state == "Admitted" else 1)
-                and len(found) >= count
-            ):
+            if done(found, len(found)):
                 return
-            time.sleep(1)
-        raise TooSlow(f"Kueue took up only {len(found)} of {count} PyTorchJobs")
+            time.sleep(1 + len(found) / 500)
+        raise TooSlow(f"{what}: Kueue has not come so far")
 
     def end(self, waiting: list[dict[str, Any]], pause: float) -> dict[str, float]:
         """End the jobs one after the other; return when each end was sent off, which is before it was written."""
@@ -131,19 +133,18 @@ class Maker:
         kind, version = _KINDS[self.trigger]
         return self.admin.path(kind, name, self.namespace, version)
 
-    def close(self, seconds: float = 900) -> None:
-        """Remove everything, and wait until it is gone so that it does not disturb the next."""
+    def close(self, seconds: float) -> None:
+        """Remove everything, and wait for so long at most until it is gone: it would disturb the next."""
         self.queues.close()
         path = self.admin.path("Namespace", self.namespace)
         self.admin.delete(path)
-        self.admin.wait(path, lambda found: found is None, "gone", seconds)
+        try:
+            self.admin.wait(path, lambda found: found is None, "gone", seconds)
+        except AssertionError:
+            print(f"namespace {self.namespace} is still being removed")
 
 
 _KINDS = {OURS: ("PyTorchJob", "kubeflow.org/v1"), JOBS: ("Job", "batch/v1"), PODS: ("Pod", "v1")}
-
-
-def _has(item: Object, kind: str) -> bool:
-    return any(one["type"] == kind for one in (item.get("status") or {}).get("conditions") or [])
 
 
 async def _all_of(works: list[Any]) -> None:
