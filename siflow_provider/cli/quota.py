@@ -48,7 +48,7 @@ async def _ask(settings: Settings, task: ResolvedTask) -> QuotaReport:
     from siflow_provider.core.placement import ask_offers, choose
 
     async with make_backend(settings) as backend:
-        offer = choose(await ask_offers(backend, task))
+        offer = choose(await ask_offers(backend, task, idle=True))
     if offer.report is None:
         raise BackendError(f"quota is not known: {offer.trouble}")
     return offer.report

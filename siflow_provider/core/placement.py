@@ -58,11 +58,17 @@ def prefer(task: ResolvedTask, flavor: int) -> ResolvedTask:
     return replace(task, flavors=(task.flavors[flavor], *rest))
 
 
-async def ask_offers(backend: TrainingBackend, task: ResolvedTask) -> list[Offer]:
-    """Ask for each listed instance in its order, up to the first with room now. A backend's error is no answer."""
+async def ask_offers(backend: TrainingBackend, task: ResolvedTask, *, idle: bool = False) -> list[Offer]:
+    """Ask for each listed instance in its order, up to the first with room now. A backend's error is no answer.
+
+    Args:
+        backend: opened by the caller.
+        task: the resolved task.
+        idle: ask for idle nodes too, which nothing is decided by: for people who look.
+    """
     offers: list[Offer] = []
     for index in range(len(task.flavors)):
-        offers.append(await _ask(backend, task, index))
+        offers.append(await _ask(backend, task, index, idle=idle))
         if offers[-1].fits_now:
             break
     return offers
@@ -76,9 +82,9 @@ async def ask_others(backend: TrainingBackend, task: ResolvedTask, current: int)
     return None
 
 
-async def _ask(backend: TrainingBackend, task: ResolvedTask, index: int) -> Offer:
+async def _ask(backend: TrainingBackend, task: ResolvedTask, index: int, *, idle: bool = False) -> Offer:
     try:
-        return Offer(index, await backend.quota(prefer(task, index)))
+        return Offer(index, await backend.quota(prefer(task, index), idle=idle))
     except BackendError as error:
         return Offer(index, None, str(error))
 

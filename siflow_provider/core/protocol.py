@@ -65,8 +65,13 @@ class Manifest:
 class QuotaSource(Protocol):
     """Answers whether a task can fit; a backend without quotas simply lacks it."""
 
-    async def quota(self, task: ResolvedTask) -> QuotaReport:
-        """Return the four answers of the task form, section 3, for the whole task."""
+    async def quota(self, task: ResolvedTask, *, idle: bool = True) -> QuotaReport:
+        """Return the four answers of the task form, section 3, for the whole task.
+
+        Args:
+            task: the resolved task, asked for on its first flavor.
+            idle: False leaves the answer about idle nodes unknown where it costs a look at every pod of a cluster.
+        """
         ...
 
 

@@ -163,9 +163,9 @@ class KubernetesBackend:
         """Return py-spy's dump per replica, or the reason why there is none."""
         return await dump_stacks(await self._cluster(ref.context), ref)
 
-    async def quota(self, task: ResolvedTask) -> QuotaReport:
+    async def quota(self, task: ResolvedTask, *, idle: bool = True) -> QuotaReport:
         """Return the four answers for the whole task in the queue of its first instance."""
-        return await ask_quota(await self._cluster(task.context or ""), task)
+        return await ask_quota(await self._cluster(task.context or ""), task, idle=idle)
 
     async def _attempts(self, run: str, attempt: int | None = None) -> list[JobRef]:
         found = await asyncio.gather(*(find_attempts(place, run, attempt) for place in await self._all_places()))

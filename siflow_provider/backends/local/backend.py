@@ -183,8 +183,8 @@ class LocalBackend:
         state = await off_loop(self._runs.state_of, ref)
         return {} if state.phase.terminal else await dump_replicas(state.replicas)
 
-    async def quota(self, task: ResolvedTask) -> QuotaReport:
-        """Return the four answers for the whole task on this machine."""
+    async def quota(self, task: ResolvedTask, *, idle: bool = True) -> QuotaReport:
+        """Return the four answers for the whole task on this machine; `idle` costs nothing here."""
         usage = await off_loop(Ledger(self._runs.state).usage)
         sizes = tuple(Amounts.of(role["resources"]) for role in roles_of(task) for _ in range(role["count"]))
         return answer(sum(sizes, Amounts()), sizes, usage)

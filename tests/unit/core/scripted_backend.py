@@ -175,7 +175,7 @@ class ScriptedBackend:
         self.calls.append("dump_stacks")
         return self._run(ref).script.stacks
 
-    async def quota(self, task: ResolvedTask) -> QuotaReport:
+    async def quota(self, task: ResolvedTask, *, idle: bool = True) -> QuotaReport:
         self.calls.append(f"quota {task.flavors[0].instance}")
         answer = self.quotas.pop(0) if self.quotas else room()
         if isinstance(answer, Exception):

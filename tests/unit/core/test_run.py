@@ -214,10 +214,10 @@ async def test_a_run_that_was_admitted_meanwhile_is_not_moved() -> None:
     steps = phases((0, Phase.QUEUED), (600.5, Phase.RUNNING), (700, Phase.SUCCEEDED))
 
     class SlowQuota(ScriptedBackend):
-        async def quota(self, task: ResolvedTask) -> object:  # type: ignore[override]  # as its base
+        async def quota(self, task: ResolvedTask, *, idle: bool = True) -> object:  # type: ignore[override]  # as its base
             if self.submitted:
                 await asyncio.sleep(5)
-            return await super().quota(task)
+            return await super().quota(task, idle=idle)
 
     backend = SlowQuota(Script(steps), quotas=[room(now_=False), room(now_=False), room()])
     ended, _, refs = await run_to_end(backend, two_instances())

@@ -60,7 +60,7 @@ class Scripted:
     def unsupported(self, task: ResolvedTask) -> list[Reason]:
         return list(self.reasons)
 
-    async def quota(self, task: ResolvedTask) -> QuotaReport:
+    async def quota(self, task: ResolvedTask, *, idle: bool = True) -> QuotaReport:
         self.asked.append(task)
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(answer, Exception):

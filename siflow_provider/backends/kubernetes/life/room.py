@@ -31,18 +31,18 @@ def note_change(cluster: Cluster) -> None:
     _forget(cluster)
 
 
-async def ask_quota(cluster: Cluster, task: ResolvedTask) -> QuotaReport:
+async def ask_quota(cluster: Cluster, task: ResolvedTask, *, idle: bool = True) -> QuotaReport:
     """Return the four answers; a no that may be out of date is asked for again, for some seconds at most.
 
     Raises:
         BackendError: as `queueing.source.quota`.
     """
-    report = await quota(cluster, task)
+    report = await quota(cluster, task, idle=idle)
     while not report.fits_now and not report.never and _is_fresh(cluster):
         await asyncio.sleep(_PAUSE_SECONDS)
         if asyncio.get_running_loop().time() - _forgotten[cluster] >= _PAUSE_SECONDS:  # else another one just did
             _forget(cluster)
-        report = await quota(cluster, task)
+        report = await quota(cluster, task, idle=idle)
     return report
 
 

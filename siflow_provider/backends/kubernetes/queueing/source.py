@@ -58,8 +58,13 @@ def positions_of(cluster: Cluster) -> Positions:
     return _positions.setdefault(cluster, Positions(cluster.api))
 
 
-async def quota(cluster: Cluster, task: ResolvedTask) -> QuotaReport:
+async def quota(cluster: Cluster, task: ResolvedTask, *, idle: bool = True) -> QuotaReport:
     """Return the four answers for the whole task on its first flavor.
+
+    Args:
+        cluster: where.
+        task: the resolved task.
+        idle: False reads no pods where a queue answers: each submission asks, and a cluster has thousands of them.
 
     Raises:
         UnsupportedError: the task can't be rendered for Kubernetes.
@@ -70,24 +75,26 @@ async def quota(cluster: Cluster, task: ResolvedTask) -> QuotaReport:
         if report.never: ...
     """
     sets = task_pod_sets(task)
-    picture = await take_picture(cluster, task.namespace or cluster.namespace, task.flavors[0].queue)
+    namespace, queue = task.namespace or cluster.namespace, task.flavors[0].queue
+    picture = await take_picture(cluster, namespace, queue, idle=idle)
     # thousands of nodes take a while to look through, and the event loop is everybody's
     return await asyncio.to_thread(answer, picture, sets)
 
 
-async def take_picture(cluster: Cluster, namespace: str, queue: str | None) -> Picture:
+async def take_picture(cluster: Cluster, namespace: str, queue: str | None, *, idle: bool = True) -> Picture:
     """Read what the answers are made from.
 
     Args:
         cluster: where.
         namespace: of the task.
         queue: its LocalQueue; None leaves it to Kueue's default, where there is one.
+        idle: as for `quota`; without a queue nothing but the nodes can answer.
     """
     read = reader_of(cluster)
     features = await cluster.features()
     queues, nodes, space = await asyncio.gather(
         _queues(read, namespace) if features.kueue else _no_queues(),
-        _nodes(read, features.versions),
+        _nodes(read, features.versions, pods=idle or queue is None or not features.kueue),
         _namespace(read, namespace),
     )
     return Picture(
@@ -121,14 +128,18 @@ async def _no_queues() -> dict[str, Any]:
     return {"local_queues": None}
 
 
-async def _nodes(read: Reader, groups: Mapping[str, object]) -> dict[str, Any]:
-    nodes, pods, grows = await asyncio.gather(
+async def _nodes(read: Reader, groups: Mapping[str, object], *, pods: bool) -> dict[str, Any]:
+    nodes, living, grows = await asyncio.gather(
         read.items(NODES, trim=trim_node),
-        read.items(PODS, trim=trim_pod, selector=_LIVING),
+        read.items(PODS, trim=trim_pod, selector=_LIVING) if pods else _unread(),
         read.one(CONFIGMAPS, *_AUTOSCALER_STATUS),
     )
-    found = None if nodes is None else await read.made(machines, nodes, pods)
+    found = None if nodes is None else await read.made(machines, nodes, living)
     return {"machines": found, "static": grows == () and _is_static(found, groups)}
+
+
+async def _unread() -> Items | None:
+    return None
 
 
 async def _namespace(read: Reader, namespace: str) -> dict[str, Any]:

@@ -118,3 +118,11 @@ async def test_a_server_that_is_down_is_no_answer(full: Answering, cluster: Clus
     full.broken = True
     with pytest.raises(BackendUnavailable):
         await quota(cluster, task(2))
+
+
+async def test_a_submission_reads_no_pods_of_the_cluster_where_a_queue_answers(
+    full: Answering, cluster: Cluster
+) -> None:
+    report = await quota(cluster, task(2), idle=False)
+    assert (report.idle.verdict, report.fits_now) == (Verdict.UNKNOWN, True)
+    assert "/api/v1/pods" not in full.asked
