@@ -61,7 +61,9 @@ async def launch(
     for warning in backend.warnings(task):
         reporter.note(warning, warning=True)
     ref = await patiently(
-        lambda: backend.find_latest(context.identity), what="looking for an earlier submission", reporter=reporter
+        lambda: backend.find_latest(context.identity, context=task.context or ""),
+        what="looking for an earlier submission",
+        reporter=reporter,
     )
     if ref is not None:
         attempt = f", attempt {ref.attempt}" if ref.attempt > 1 else ""

@@ -114,8 +114,17 @@ class Backend(Protocol):
         """Return this very attempt of a run, by its labels; None when it was never submitted or has been deleted."""
         ...
 
-    async def find_latest(self, run: Identity | JobRef) -> JobRef | None:
-        """Return the newest attempt of a run, by its `task_uuid`, whatever attempt is given."""
+    async def find_latest(self, run: Identity | JobRef, *, context: str | None = None) -> JobRef | None:
+        """Return the newest attempt of a run, by its `task_uuid`, whatever attempt is given.
+
+        Args:
+            run: which.
+            context: kubeconfig context that the run's task goes to, "" for the connection's own: that one must answer
+                before None is returned, others are asked as far as they do. None, with an identity: all must answer.
+
+        Raises:
+            BackendError: nothing is found, and a place that may hold the run gave no answer.
+        """
         ...
 
     async def status(self, ref: JobRef) -> Status:

@@ -151,7 +151,9 @@ async def _end_older_tries(backend: TrainingBackend, order: Order) -> None:
     identity = order.context.identity
     older = [identity.model_copy(update={"try_number": number}) for number in range(1, identity.try_number)]
     for ref in await patiently(
-        lambda: _still_running(backend, older), what="looking for runs of earlier tries", reporter=order.reporter
+        lambda: _still_running(backend, older, order.task.context or ""),
+        what="looking for runs of earlier tries",
+        reporter=order.reporter,
     ):
         if order.on_kill_action == "detach":
             order.reporter.note(f"{ref.name} of an earlier try still runs (on_kill_action='detach')", warning=True)
@@ -168,8 +170,8 @@ async def _end_older_tries(backend: TrainingBackend, order: Order) -> None:
         await finish_run(backend, ref, order.reporter)
 
 
-async def _still_running(backend: TrainingBackend, identities: list[Identity]) -> list[JobRef]:
-    found = await asyncio.gather(*(backend.find_latest(each) for each in identities))
+async def _still_running(backend: TrainingBackend, identities: list[Identity], context: str) -> list[JobRef]:
+    found = await asyncio.gather(*(backend.find_latest(each, context=context) for each in identities))
     statuses = [await backend.status(ref) for ref in found if ref is not None]
     return [status.ref for status in statuses if not status.phase.terminal]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from types import TracebackType
@@ -23,7 +24,8 @@ from siflow_provider.backends.kubernetes.logs.follow import read_logs
 from siflow_provider.backends.kubernetes.logs.stacks import dump_stacks
 from siflow_provider.core.identity import is_job_name
 from siflow_provider.core.pump import closing_stream
-from siflow_provider.errors import Reason, UnsupportedError, UsageError
+from siflow_provider.core.status import JobRef
+from siflow_provider.errors import BackendError, Reason, UnsupportedError, UsageError
 from siflow_provider.spec.task import RayJob
 
 if TYPE_CHECKING:
@@ -32,10 +34,12 @@ if TYPE_CHECKING:
     from siflow_provider.core.identity import Identity
     from siflow_provider.core.protocol import Manifest, RenderContext, TrainingBackend
     from siflow_provider.core.quota import QuotaReport
-    from siflow_provider.core.status import JobRef, LogCursor, LogLine, LogSelection, Status
+    from siflow_provider.core.status import LogCursor, LogLine, LogSelection, Status
     from siflow_provider.spec.resolve import ResolvedTask
 
 __all__ = ["KubernetesBackend"]
+
+log = logging.getLogger(__name__)
 
 
 class KubernetesBackend:
@@ -103,12 +107,12 @@ class KubernetesBackend:
 
     async def find(self, identity: Identity) -> JobRef | None:
         """Return this attempt of the run, by its labels."""
-        found = await self._attempts(identity.task_uuid, identity.attempt)
+        found = await self._attempts(identity.task_uuid, attempt=identity.attempt)
         return found[0] if found else None
 
-    async def find_latest(self, run: Identity | JobRef) -> JobRef | None:
-        """Return the newest attempt of the run."""
-        found = await self._attempts(run.task_uuid)
+    async def find_latest(self, run: Identity | JobRef, *, context: str | None = None) -> JobRef | None:
+        """Return the newest attempt of the run; `context` is where it must be looked for, others may be down."""
+        found = await self._attempts(run.task_uuid, run.context if isinstance(run, JobRef) else context)
         return max(found, key=lambda ref: ref.attempt, default=None)
 
     async def find_named(self, name: str) -> list[Status]:
@@ -167,16 +171,33 @@ class KubernetesBackend:
         """Return the four answers for the whole task in the queue of its first instance."""
         return await ask_quota(await self._cluster(task.context or ""), task, idle=idle)
 
-    async def _attempts(self, run: str, attempt: int | None = None) -> list[JobRef]:
-        found = await asyncio.gather(*(find_attempts(place, run, attempt) for place in await self._all_places()))
-        return [ref for refs in found for ref in refs]
+    async def _attempts(self, run: str, own: str | None = None, *, attempt: int | None = None) -> list[JobRef]:
+        """Return what is found in any context; a silent one counts only where the run may be: in `own`, None = any."""
+        if own is not None:
+            self._places.add(own)
+        contexts = self._places.contexts()
+        answers = await asyncio.gather(*(self._ask(context, run, attempt) for context in contexts))
+        found = [ref for answer in answers if not isinstance(answer, BackendError) for ref in answer]
+        for context, answer in zip(contexts, answers, strict=True):
+            if not isinstance(answer, BackendError):
+                continue
+            if not found and own in {None, context}:
+                raise answer
+            log.warning("no answer about run %s from the context %r: %s", run, context or "(own)", answer)
+        return found
+
+    async def _ask(self, context: str, run: str, attempt: int | None) -> list[JobRef] | BackendError:
+        try:
+            return await find_attempts(await self._place(context), run, attempt)
+        except BackendError as error:
+            return error
 
     async def _all_places(self) -> list[Place]:
-        places = []
-        for context in self._places.contexts():
-            cluster = await self._cluster(context)
-            places.append(Place(cluster, context, self._places.namespaces(context, cluster.namespace)))
-        return places
+        return [await self._place(context) for context in self._places.contexts()]
+
+    async def _place(self, context: str) -> Place:
+        cluster = await self._cluster(context)
+        return Place(cluster, context, self._places.namespaces(context, cluster.namespace))
 
     async def _cluster(self, context: str) -> Cluster:
         if self._stack is None:

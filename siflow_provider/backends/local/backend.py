@@ -106,8 +106,8 @@ class LocalBackend:
         """Return this attempt of the run, by its labels."""
         return await off_loop(self._runs.find, identity)
 
-    async def find_latest(self, run: Identity | JobRef) -> JobRef | None:
-        """Return the newest attempt of the run."""
+    async def find_latest(self, run: Identity | JobRef, *, context: str | None = None) -> JobRef | None:
+        """Return the newest attempt of the run; there is one place to look, whatever the context."""
         return await off_loop(self._runs.find_latest, run.task_uuid)
 
     async def status(self, ref: JobRef) -> Status:

@@ -129,8 +129,8 @@ class PlatformBackend:
         mark, task = await keep_one(self.place.tasks, group)
         return mark.ref(task.uuid)
 
-    async def find_latest(self, run: Identity | JobRef) -> JobRef | None:
-        """Return the newest attempt of the run."""
+    async def find_latest(self, run: Identity | JobRef, *, context: str | None = None) -> JobRef | None:
+        """Return the newest attempt of the run; there is one place to look, whatever the context."""
         hint = run.suffix if isinstance(run, Identity) else _suffix(run)
         found = await find_run(self.place, run.task_uuid, hint)
         if not found:

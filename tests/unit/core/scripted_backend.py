@@ -97,7 +97,7 @@ class ScriptedBackend:
             None,
         )
 
-    async def find_latest(self, run: Identity | JobRef) -> JobRef | None:
+    async def find_latest(self, run: Identity | JobRef, *, context: str | None = None) -> JobRef | None:
         self.calls.append("find_latest")
         refs = [
             each.ref for each in self.runs_by_name.values() if not each.gone and each.ref.task_uuid == run.task_uuid

@@ -1,0 +1,73 @@
+"""A run is found, or known not to be there, while another cluster of the catalog gives no answer."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import Any
+
+import pytest
+
+from siflow_provider.backends.kubernetes import backend as module
+from siflow_provider.backends.kubernetes.backend import KubernetesBackend
+from siflow_provider.backends.kubernetes.cluster.pace import Pace
+from siflow_provider.backends.kubernetes.cluster.resources import PYTORCHJOBS
+from siflow_provider.backends.kubernetes.cluster.shared import open_cluster
+from siflow_provider.backends.settings import Settings
+from siflow_provider.core.identity import Identity
+from siflow_provider.core.status import JobRef
+from siflow_provider.errors import BackendUnavailable
+from siflow_provider.spec.hidden import Hidden
+from tests.unit.backends.kubernetes.cluster.conftest import kubeconfig
+from tests.unit.backends.kubernetes.cluster.fake_server import FakeServer
+
+CATALOG: dict[str, Any] = {
+    "clusters": [
+        {"region": "east", "cluster": "a"},
+        {"region": "west", "cluster": "b", "context": "there", "namespace": "jobs"},
+    ]
+}
+RUN = Identity(dag_id="d", run_id="r", task_id="t", try_number=1)
+
+
+@pytest.fixture
+def two(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """A connection to a cluster that answers, whose catalog names one that does not."""
+    monkeypatch.setattr(module, "open_cluster", partial(open_cluster, pace=Pace(tries=0)))
+    config = kubeconfig(server.url)
+    config["clusters"].append({"name": "dead", "cluster": {"server": "http://127.0.0.1:1"}})
+    config["contexts"][1]["context"]["cluster"] = "dead"
+    return Settings(backend="kubernetes", kubernetes={"kube_config": Hidden(json.dumps(config))}, catalog=CATALOG)
+
+
+async def test_a_new_run_may_start_on_the_cluster_of_its_task(two: Settings) -> None:
+    async with KubernetesBackend(two) as backend:
+        assert await backend.find_latest(RUN, context="") is None
+
+
+async def test_no_run_starts_where_an_earlier_submission_can_not_be_looked_for(two: Settings) -> None:
+    ref = JobRef(backend="kubernetes", kind="PyTorchJob", name="n", uid="u", task_uuid=RUN.task_uuid, attempt=1)
+    async with KubernetesBackend(two) as backend:
+        for looking in (
+            backend.find_latest(RUN, context="there"),
+            backend.find_latest(RUN),
+            backend.find(RUN),
+            backend.find_latest(ref.model_copy(update={"context": "there"})),
+        ):
+            with pytest.raises(BackendUnavailable):
+                await looking
+        assert await backend.find_latest(ref) is None
+
+
+async def test_a_run_that_is_found_is_enough(
+    server: FakeServer, two: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    labels = {"app.kubernetes.io/managed-by": "siflow-provider", "siflow-provider/run": RUN.task_uuid}
+    metadata = {"name": "train", "namespace": "ml", "labels": {**labels, "siflow-provider/attempt": "1"}}
+    # the fake server keeps its lists by path: this is the one of all namespaces
+    server.put(PYTORCHJOBS.path(None), {"metadata": {**metadata, "uid": "here"}})
+    async with KubernetesBackend(two) as backend:
+        for found in (await backend.find_latest(RUN), await backend.find(RUN)):
+            assert found is not None
+            assert found.uid == "here"
+    assert f"no answer about run {RUN.task_uuid} from the context 'there'" in caplog.text
