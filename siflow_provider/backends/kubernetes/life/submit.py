@@ -32,9 +32,9 @@ from siflow_provider.backends.kubernetes.life.marks import (
 )
 from siflow_provider.backends.kubernetes.life.ssh_keys import key_secret
 from siflow_provider.backends.kubernetes.metadata import is_queued
-from siflow_provider.backends.kubernetes.names import LABEL_MANAGED_BY
+from siflow_provider.backends.kubernetes.names import ANNOTATION_SUBMITTED_AT, LABEL_MANAGED_BY
 from siflow_provider.backends.kubernetes.rendering import render, revealed
-from siflow_provider.errors import BackendError, BackendUnavailable, NameTaken
+from siflow_provider.errors import BackendError, BackendUnavailable, NameTaken, NoRoomYet
 
 if TYPE_CHECKING:
     from siflow_provider.backends.kubernetes.cluster.features import Features
@@ -61,6 +61,7 @@ async def submit(cluster: Cluster, manifest: Manifest, *, context: str) -> JobRe
         NameTaken: an object of that name belongs to somebody else.
         BackendError: the cluster does not know the kind, or refuses the object; nothing of it is left.
         BackendUnavailable: no answer now, or an object of that name is still being removed.
+        NoRoomYet: a ResourceQuota has no room for it, or for what belongs to it; a job just made is removed again.
     """
     features = await cluster.features()
     manifest = _fitted(manifest, features)
@@ -72,10 +73,9 @@ async def submit(cluster: Cluster, manifest: Manifest, *, context: str) -> JobRe
     if fresh or not has_ended(ref, found):
         try:
             await asyncio.gather(*(_complete(cluster, part, found) for part in parts))
-        except BackendUnavailable:
-            raise
-        except BackendError:
-            if fresh:  # it could never start, and nobody else knows of it
+        except BackendError as error:
+            # it could not start, while it held its machines; and nobody else knows of it
+            if fresh and (isinstance(error, NoRoomYet) or not isinstance(error, BackendUnavailable)):
                 await cluster.api.delete(_path(job), uid=ref.uid)
             raise
     return ref
@@ -122,8 +122,13 @@ async def _create_or_adopt(cluster: Cluster, job: dict[str, Any]) -> tuple[dict[
         _check_owner(found, job)
         if is_leaving(found):
             raise BackendUnavailable(f"an earlier {job['kind']} {job['metadata']['name']} is still being removed.")
-        return found, False
+        return found, _submitted_at(found) == _submitted_at(job)  # the answer to our own may have been lost
     raise BackendUnavailable(f"{job['kind']} {job['metadata']['name']} comes and goes while it is being submitted.")
+
+
+def _submitted_at(job: dict[str, Any]) -> str | None:
+    found = (job["metadata"].get("annotations") or {}).get(ANNOTATION_SUBMITTED_AT)
+    return None if found is None else str(found)
 
 
 def _check_owner(found: dict[str, Any], wanted: dict[str, Any]) -> None:
