@@ -22,13 +22,17 @@ from siflow_provider.backends.kubernetes.life.room import note_change
 from siflow_provider.errors import BackendUnavailable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from siflow_provider.backends.kubernetes.cluster.shared import Cluster
     from siflow_provider.core.status import JobRef
 
 __all__ = ["delete", "stop"]
 
-_PATIENCE_SECONDS = 60.0
-"""How long pods may take to end: twice the usual grace."""
+_GRACE_SECONDS = 30.0
+"""What a pod has to end when it does not say otherwise."""
+_SLACK_SECONDS = 30.0
+"""How long what is left may be there after that."""
 _TRIES = 5
 
 
@@ -36,8 +40,8 @@ async def stop(cluster: Cluster, ref: JobRef, *, by: str) -> None:
     """End a run that has not ended, and return when nothing of it runs any more, also where its job is gone already.
 
     Raises:
-        BackendUnavailable: it is deleted, and its pods have not ended in a minute; calling again waits on. Or its job
-            could not be marked, since others changed it all the while.
+        BackendUnavailable: it is deleted, and its pods are still there half a minute after their grace; calling again
+            waits on. Or its job could not be marked, since others changed it all the while.
         BackendError: the API server refuses.
     """
     job = await get_job(cluster, ref)
@@ -97,12 +101,13 @@ async def _remove(cluster: Cluster, ref: JobRef, job: dict[str, Any]) -> None:
 
 
 async def _until_nothing(left: _Left) -> None:
+    started = asyncio.get_running_loop().time()
     try:
-        async with asyncio.timeout(_PATIENCE_SECONDS):
-            await left.until_nothing()
+        async with asyncio.timeout(None) as limit:
+            await left.until_nothing(lambda seconds: limit.reschedule(started + seconds))
     except TimeoutError:
         raise BackendUnavailable(
-            f"{left.name} is deleted, and {', '.join(left.last)} has not ended {_PATIENCE_SECONDS:g} s later.",
+            f"{left.name} is deleted, and {', '.join(left.last)} has not ended {left.patience:g} s later.",
             hint="The node may be out of reach: a pod there keeps its place until the node is back or removed.",
         ) from None
 
@@ -113,19 +118,22 @@ class _Left:
     Attributes:
         name: the run's.
         last: names of what was left at the last look.
+        patience: seconds that all of it has to go: the longest grace of its pods seen so far, and some.
     """
 
     def __init__(self, cluster: Cluster, ref: JobRef, *, queued: bool) -> None:
         self.name = ref.name
         self.last: list[str] = []
+        self.patience = _GRACE_SECONDS + _SLACK_SECONDS
         self._ref = ref
         self._key = ref_key(ref)
         self._jobs = cluster.store(job_resource(ref.kind), ref.namespace)
         self._pods = cluster.store(PODS, ref.namespace)
         self._workloads = cluster.store(WORKLOADS, ref.namespace) if queued else None
 
-    async def until_nothing(self) -> None:
-        """Return when nothing is left, as far as this login may look."""
+    async def until_nothing(self, allow: Callable[[float], None]) -> None:
+        """Return when nothing is left, as far as this login may look; `allow` is told the patience at each look."""
+        allow(self.patience)
         wake = asyncio.Event()
         watched = [(self._jobs, self._key, self._ref.name), (self._pods, self._key, "")]
         if self._workloads is not None:
@@ -137,6 +145,9 @@ class _Left:
                     await stack.enter_async_context(store.subscribe(key, name=name, wake=wake))
             while left := self.names():
                 self.last = left
+                graces = [_grace(pod) for pod in self._pods.objects(self._key)]
+                self.patience = max([self.patience, *(grace + _SLACK_SECONDS for grace in graces)])
+                allow(self.patience)
                 await wake.wait()
                 wake.clear()
 
@@ -149,6 +160,13 @@ class _Left:
         if self._workloads is not None:
             left += self._workloads.objects(self._ref.uid)
         return [str(thing["metadata"]["name"]) for thing in left]
+
+
+def _grace(pod: dict[str, Any]) -> float:
+    """Return the seconds that a pod has to end: what its deletion gave it, before that what it asks for."""
+    given = pod["metadata"].get("deletionGracePeriodSeconds")
+    asked = (pod.get("spec") or {}).get("terminationGracePeriodSeconds")
+    return float(next((seconds for seconds in (given, asked) if seconds is not None), _GRACE_SECONDS))
 
 
 def _made(thing: dict[str, Any]) -> str:

@@ -10,6 +10,7 @@ import pytest
 from siflow_provider.backends.kubernetes.cluster.pace import Pace
 from siflow_provider.backends.kubernetes.cluster.resources import PODS, PYTORCHJOBS, Resource
 from siflow_provider.backends.kubernetes.cluster.shared import open_cluster
+from siflow_provider.backends.kubernetes.life import stop as module
 from siflow_provider.backends.kubernetes.life.stop import stop
 from siflow_provider.backends.settings import Settings
 from siflow_provider.core.status import JobRef
@@ -74,3 +75,24 @@ async def test_a_stop_leaves_another_job_of_the_same_name_alone(
     async with open_cluster(settings, pace=pace) as cluster:
         await stop(cluster, ref("first"), by="mia")
     assert (server.count("patch"), server.count("delete")) == (0, 0)
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_GRACE_SECONDS", 0.5)
+    monkeypatch.setattr(module, "_SLACK_SECONDS", 0.0)
+
+
+@pytest.mark.usefixtures("hasty")
+@pytest.mark.parametrize(("asked", "given", "waited"), [(1, None, 1), (60, 2, 2), (0, None, 0.5)])
+async def test_a_stop_has_the_patience_that_the_pods_were_given(
+    asked: int, given: int | None, waited: float, server: FakeServer, settings: Settings
+) -> None:
+    pod = of_run(PODS, "train-master-0", "uid-of-a-pod")
+    pod["spec"]["terminationGracePeriodSeconds"] = asked
+    if given is not None:
+        pod["metadata"]["deletionGracePeriodSeconds"] = given
+    server.put(PODS_PATH, pod)
+    async with open_cluster(settings) as cluster:
+        with pytest.raises(BackendUnavailable, match=f"train-master-0 has not ended {waited} s later"):
+            await stop(cluster, ref("gone"), by="mia")
