@@ -7,6 +7,7 @@ the run's own image, which its nodes have, and sees no more of the claim than th
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import PurePosixPath
@@ -24,16 +25,20 @@ if TYPE_CHECKING:
 
 __all__ = ["cleaner", "finish"]
 
+log = logging.getLogger(__name__)
+
 _SHARED = "/siflow-shared"
 _GRACE_SECONDS = 30
 """For pods of the cluster that still end, and may still write."""
 _KEPT_SECONDS = 3600
 _SIZE = {"cpu": "50m", "memory": "64Mi"}
-_POD_FIELDS = ("serviceAccountName", "imagePullSecrets", "tolerations", "nodeSelector", "affinity")
+_POD_FIELDS = ("serviceAccountName", "imagePullSecrets", "tolerations", "nodeSelector", "affinity", "securityContext")
 
 
 async def finish(cluster: Cluster, ref: JobRef) -> None:
     """Have the run's data on shared storage removed, where its job says so; nothing else is left to do.
+
+    Of a job that somebody else deleted it is not known: the log says so.
 
     Raises:
         BackendError: the API server refuses the Job that would do it.
@@ -41,7 +46,15 @@ async def finish(cluster: Cluster, ref: JobRef) -> None:
     if ref.kind != "RayJob":
         return
     job = await get_job(cluster, ref) or MEMORY.deleted(ref.uid)
-    body = None if job is None else cleaner(job)
+    if job is None:
+        log.warning(
+            "RayJob %s in namespace %s was deleted by somebody else: if its form has ray.shared_storage.clean_up, "
+            "its data is still on that volume",
+            ref.name,
+            ref.namespace,
+        )
+        return
+    body = cleaner(job)
     if body is not None:
         with suppress(AlreadyExists):
             await cluster.api.create(JOBS.path(ref.namespace), body)
@@ -56,13 +69,15 @@ def cleaner(job: Mapping[str, Any]) -> dict[str, Any] | None:
     path = PurePosixPath(place["path"])
     seconds = int(job["spec"].get("ttlSecondsAfterFinished") or 0) + _GRACE_SECONDS
     template = job["spec"]["submitterPodTemplate"]["spec"]
+    model = template["containers"][0]
     mount = {"name": "shared", "mountPath": _SHARED, "subPath": str(path.parent)}
     container = {
         "name": "clean-up",
-        "image": template["containers"][0]["image"],
+        "image": model["image"],
         "command": ["sh", "-c", 'sleep "$0"; rm -rf -- "$1"', str(seconds), f"{_SHARED}/{path.name}"],
         "resources": {"requests": dict(_SIZE), "limits": dict(_SIZE)},
         "volumeMounts": [mount],
+        **{field: model[field] for field in ("securityContext",) if field in model},
     }
     spec = {
         "restartPolicy": "Never",
