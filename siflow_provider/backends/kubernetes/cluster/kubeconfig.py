@@ -31,6 +31,7 @@ __all__ = ["FILE_LIFETIME", "Credentials", "credentials_of_files", "credentials_
 FILE_LIFETIME = 60.0
 """Seconds after which a file with a token is read again, as client-go does."""
 _SKEW = 30.0
+_IMPERSONATION = ("as", "as-uid", "as-groups", "as-user-extra")
 _NOT_A_KUBECONFIG = (AttributeError, TypeError, KeyError, ValueError, AssertionError, yaml.YAMLError)
 
 
@@ -136,7 +137,18 @@ def _find(config: Any, context: str, source: str) -> _Chosen:
         raise UsageError(f"{source} names no server for the context {name!r}.")
     users = config["users"] if config.value.get("users") else None
     user = None if users is None else users.get_with_name(inner.get("user"), safe=True)
+    _check_user(user, source)
     return _Chosen(name, found, cluster, user)
+
+
+def _check_user(user: Any, source: str) -> None:
+    """Refuse a user that acts as another one: without that it would have rights that nobody meant it to use."""
+    found = [key for key in _IMPERSONATION if _part(user).get(key)]
+    if found:
+        raise UsageError(
+            f"{source} sets {', '.join(f'`{key}`' for key in found)} for its user: impersonation is not supported.",
+            hint="Use a login that has just the rights meant, such as the token of a service account.",
+        )
 
 
 def _part(node: Any) -> Mapping[str, Any]:

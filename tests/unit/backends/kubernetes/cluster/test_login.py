@@ -175,6 +175,12 @@ async def test_a_plugin_that_is_not_installed_is_named_with_its_hint() -> None:
         ({"kube_config": f"a: [{CANARY}"}, "", r"is no kubeconfig \(line 1, column"),
         ({"kube_config": CANARY}, "", "is no kubeconfig"),
         ({"kube_config": kubeconfig("http://a:1", tokenFile="/no/token")}, "", "can't be read: /no/token"),
+        ({"kube_config": kubeconfig("http://a:1", token=CANARY, **{"as": "mia"})}, "", "sets `as` for its user"),
+        (
+            {"kube_config": kubeconfig("http://a:1", token=CANARY, **{"as-groups": ["ml"], "as-uid": "7"})},
+            "there",
+            "sets `as-uid`, `as-groups` for its user",
+        ),
         (
             {"kube_config": kubeconfig("https://a:1", **{"client-certificate-data": "Y2FuYXJ5"})},
             "",
