@@ -117,7 +117,8 @@ def _sort_keys(extra: Mapping[str, Any], *, strict: bool) -> tuple[dict[str, Any
         elif extra[key] is not None and extra[key] != "":
             (own if name in EXTRA_KEYS else cncf)[name] = _value(name, extra[key])
     if unknown and strict:
-        raise UsageError("; ".join(map(_unknown, sorted(unknown))) + ".")
+        text = "; ".join(map(_unknown, sorted(unknown)))
+        raise UsageError(text if text.endswith("?") else f"{text}.")
     return own, cncf
 
 

@@ -103,7 +103,7 @@ def _why(status: Status) -> str:
     if status.failure is not None:
         return status.failure.summary
     if status.queue is not None and not status.phase.terminal and status.queue.position is not None:
-        return f"position {status.queue.position}: {status.queue.reason}"
+        return status.queue.told()
     return status.reason
 
 

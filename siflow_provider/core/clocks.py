@@ -177,9 +177,9 @@ def _image_failure(policy: FollowPolicy, status: Status) -> Failure:
 
 def _waiting(status: Status) -> str:
     if status.queue is not None and status.phase is Phase.QUEUED:
-        position = f", position {status.queue.position}" if status.queue.position is not None else ""
-        reason = f": {status.queue.reason}" if status.queue.reason else ""
-        return f" (queue {status.queue.queue}{position}{reason})"
+        told = status.queue.told()
+        mark = ":" if status.queue.position is None else ","
+        return f" (queue {status.queue.queue}" + (f"{mark} {told})" if told else ")")
     stuck = [f"{each.name}: {each.reason}" for each in status.replicas if each.reason and not each.phase.terminal]
     texts = stuck or ([status.reason] if status.reason else [])
     return f" ({'; '.join(texts[:5])})" if texts else ""

@@ -82,7 +82,8 @@ class Narrator:
             text = f"{replica.name}{rank} failed{code}{reason}"
             self._once(text, text, warning=True)
         elif replica.reason and status.phase is Phase.STARTING and replica.phase is not Phase.RUNNING:
-            text = f"{replica.name}{rank} waits: {replica.reason}"
+            waits = "" if replica.reason.startswith("waits ") else "waits: "
+            text = f"{replica.name}{rank} {waits}{replica.reason}"
             self._once(text, text)
 
     def _once(self, key: str, text: str, *, warning: bool = False) -> None:
@@ -95,9 +96,9 @@ def _place_text(status: Status) -> str:
     queue = status.queue
     if queue is None:
         return f": {status.reason}" if status.reason else ""
-    position = f", position {queue.position}" if queue.position is not None else ""
-    reason = queue.reason or status.reason
-    return f" in {queue.queue}{position}" + (f": {reason}" if reason else "")
+    told = queue.told(status.reason)
+    mark = ":" if queue.position is None else ","
+    return f" in {queue.queue}" + (f"{mark} {told}" if told else "")
 
 
 def _phase_text(status: Status) -> str:

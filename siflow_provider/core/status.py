@@ -207,6 +207,18 @@ class QueuePlace:
     reason: str = ""
     requeues: int = 0
 
+    def told(self, otherwise: str = "") -> str:
+        """Return position and reason as one text, the position once; `otherwise` is a reason where there is no own.
+
+        Example:
+            >>> QueuePlace("gpu", 3, "needs 8 GPUs").told(), QueuePlace("gpu", 3, "place 3 in its queue").told()
+            ('position 3: needs 8 GPUs', 'place 3 in its queue')
+        """
+        reason = self.reason or otherwise
+        if self.position is None or reason.startswith(f"place {self.position} "):
+            return reason
+        return f"position {self.position}" + (f": {reason}" if reason else "")
+
 
 @dataclass(frozen=True, slots=True)
 class Event:

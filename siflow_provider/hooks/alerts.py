@@ -80,8 +80,8 @@ def alert_text(event: str, *, status: Status | None, text: str, message: str | N
 def _evidence(event: str, status: Status) -> Iterator[str]:
     """Yield what belongs to this event: a run that ended at once is over already when its start is told."""
     if status.queue is not None and event == "queued_too_long":
-        place = f", place {status.queue.position}" if status.queue.position is not None else ""
-        yield f"queue: {status.queue.queue}{place} {status.queue.reason}".rstrip()
+        told = status.queue.told()
+        yield f"queue: {status.queue.queue}" + (f", {told}" if told else "")
     failure = status.failure
     if failure is None or event in _GOOD_NEWS:
         return

@@ -57,7 +57,8 @@ def _idle(replicas: tuple[Amounts, ...], usage: Usage) -> Answer:
     fitting = largest.times(usage.free)
     parts = ", ".join(_row(name, value, unit) for name, value, unit in usage.free.rows())
     verdict = Verdict.YES if fitting >= len(replicas) else Verdict.NO
-    return Answer(verdict, f"unused on this machine: {parts}; {fitting} of {len(replicas)} replicas of this size fit")
+    words = "replica of this size fits" if len(replicas) == 1 else "replicas of this size fit"
+    return Answer(verdict, f"unused on this machine: {parts}; {min(fitting, len(replicas))} of {len(replicas)} {words}")
 
 
 def _row(name: str, value: float, unit: str) -> str:

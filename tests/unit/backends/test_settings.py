@@ -87,6 +87,7 @@ def test_a_wrong_connection_says_which_key_and_what_is_right(text: str, words: l
         parse_connection(text)
     for word in words:
         assert word in str(caught.value)
+    assert "?." not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,25 @@ async def test_queue_position_and_reason_are_noted_when_they_change() -> None:
     ]
 
 
+async def test_what_a_backend_says_in_the_same_words_is_told_once() -> None:
+    place = QueuePlace("gpu", 2, "place 2 in its queue, 5 in the whole ClusterQueue")
+    waiting = replica("worker-0", Phase.STARTING, rank=1, reason="waits for the scheduler")
+    steps: list[tuple[float, dict[str, Any]]] = [
+        (0.0, {"phase": Phase.QUEUED, "queue": place}),
+        (10.0, {"phase": Phase.QUEUED, "queue": QueuePlace("gpu", 1)}),
+        (20.0, {"phase": Phase.STARTING, "replicas": (waiting,)}),
+        (30.0, {"phase": Phase.SUCCEEDED}),
+    ]
+    done = await follow_script(Script(steps))
+    assert done.told.notes == [
+        "queued in gpu, place 2 in its queue, 5 in the whole ClusterQueue",
+        "queued in gpu, position 1",
+        "starting",
+        "worker-0 (rank 1) waits for the scheduler",
+        "succeeded",
+    ]
+
+
 async def test_trouble_while_starting_is_told_once_and_as_no_more_than_a_warning() -> None:
     noisy = (event(5, "0/3 nodes are available"), event(9, "0/3 nodes are available"))
     waiting = (replica("worker-0", Phase.STARTING, rank=1, reason="pulling the image"),)

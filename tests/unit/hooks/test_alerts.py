@@ -90,7 +90,7 @@ def test_a_start_that_is_told_late_does_not_bring_the_failure_along(event: str) 
 def test_a_queued_task_says_where_it_stands() -> None:
     status = Status(ref=REF, phase=Phase.QUEUED, queue=QueuePlace("od-h100", position=3, reason="8 GPUs short"))
     _, body = alert_text("queued_too_long", status=status, text="queued for 30m")
-    assert body == "queued for 30m\nqueue: od-h100, place 3 8 GPUs short"
+    assert body == "queued for 30m\nqueue: od-h100, position 3: 8 GPUs short"
 
 
 async def test_all_connections_and_channels_of_a_rule_are_told(

@@ -45,7 +45,9 @@ def _fragments(one: PodSet, nodes: Sequence[Machine]) -> str:
     named = ", ".join(f"{name} {fits[name]}" for name in best[:_NAMED_NODES])
     more = f", {len(best) - _NAMED_NODES} more nodes" if len(best) > _NAMED_NODES else ""
     where = f" ({named}{more})" if best else f" of {len(nodes)} nodes" if nodes else ": no usable node takes it"
-    return f"{sum(fits.values())} replicas of this size ({shown(one.each)}) fit node by node{where}"
+    count = sum(fits.values())
+    replicas, fit = ("replica", "fits") if count == 1 else ("replicas", "fit")
+    return f"{count} {replicas} of this size ({shown(one.each)}) {fit} node by node{where}"
 
 
 def size_answer(

@@ -54,7 +54,8 @@ def starting_reason(view: View) -> str:
         told.setdefault(_text(view, member), []).append(member.name)
     texts = [f"{_listed(names)}: {text}" for text, names in told.items() if text][:_SHOWN]
     count = len(view.members)
-    return "; ".join([f"{count - len(waiting)} of {count} replicas run", *texts]) if texts else ""
+    running = [f"{count - len(waiting)} of {count} replicas run"] if count > 1 else []
+    return "; ".join([*running, *texts]) if texts else ""
 
 
 def _listed(names: list[str]) -> str:

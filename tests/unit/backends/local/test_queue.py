@@ -193,6 +193,8 @@ async def test_quota_gives_four_answers_with_numbers(backend: LocalBackend) -> N
     fits = await backend.quota(task("true", cpu="500m", workers=3))
     assert (fits.ever.verdict, fits.available.verdict, fits.fits_now) == (Verdict.YES, Verdict.YES, True)
     assert fits.idle.text == "unused on this machine: cpu 2, memory 1.00 GiB, gpu 0; 4 of 4 replicas of this size fit"
+    alone = await backend.quota(task("true", cpu="500m"))
+    assert alone.idle.text.endswith("; 1 of 1 replica of this size fits")
     holder = await _submit(backend, "1500m")
     await running(backend, holder)
     later = await backend.quota(task("true", cpu="500m", workers=1))

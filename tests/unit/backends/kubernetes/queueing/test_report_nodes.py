@@ -23,6 +23,12 @@ from tests.unit.backends.kubernetes.queueing.kueue import (
 from tests.unit.backends.kubernetes.queueing.pictures import NO, UNKNOWN, YES, eight_gpus, picture, workers
 
 
+def test_idle_counts_one_replica_in_the_singular() -> None:
+    nodes = machines([node("n1", {"cpu": 64, GPU: 2})], [])
+    report = answer(picture(machines=nodes), [pods("master", 1, {GPU: 2})])
+    assert "1 replica of this size (nvidia.com/gpu 2) fits node by node (n1 1)" in report.idle.text
+
+
 def test_idle_counts_replicas_node_by_node() -> None:
     nodes = machines(
         [node("n1", {"cpu": 64, GPU: 8}), node("n2", {"cpu": 64, GPU: 8})],

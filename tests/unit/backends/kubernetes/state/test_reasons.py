@@ -157,6 +157,12 @@ def test_submitter_that_may_not_be_made_is_told_by_its_own_job() -> None:
     assert status_of(ref("RayJob"), seen, clock(30)).reason == f"2 of 3 replicas run; submitter-0: {PLAIN}"
 
 
+def test_a_single_replica_is_not_counted() -> None:
+    master = {**unscheduled("no room"), "metadata": pod("master-0")["metadata"]}
+    seen = Seen(job=pytorchjob(condition("Created"), workers=0), pods=(master,))
+    assert status_of(ref(), seen, clock(30)).reason == "master-0: no room"
+
+
 def test_replicas_that_wait_for_the_same_are_told_together() -> None:
     job = pytorchjob(condition("Created"), workers=4)
     pods = tuple({**unscheduled("no room"), "metadata": pod(f"worker-{index}")["metadata"]} for index in range(4))
