@@ -70,6 +70,9 @@ class KubernetesBackend:
             SpecError: its catalog is wrong.
             BackendUnavailable: its login plugin gave nothing now.
         """
+        if self._settings.training_api == "trainjob":
+            hint = "Set it to `pytorchjob`, or leave it out."
+            raise UsageError("`training_api: trainjob`: this version submits PyTorchJobs only.", hint=hint)
         await asyncio.to_thread(self._places.read, self._settings)
         async with AsyncExitStack() as stack:
             self._clusters[""] = await stack.enter_async_context(open_cluster(self._settings))
