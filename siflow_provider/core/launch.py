@@ -125,8 +125,12 @@ async def submit_to(
 async def _complete(
     backend: TrainingBackend, task: ResolvedTask, context: RenderContext, ref: JobRef, reporter: Reporter
 ) -> None:
-    """Send the submission again: the one before may have been cut short between the job and what belongs to it."""
-    manifest = backend.render(task, replace(context, identity=context.identity.for_attempt(ref.attempt)))
+    """Send the submission again: the one before may have been cut short between the job and what belongs to it.
+
+    It goes to where the run is: by a form that names another place since then a second one would start there.
+    """
+    there = replace(task, context=ref.context or None, namespace=ref.namespace or None)
+    manifest = backend.render(there, replace(context, identity=context.identity.for_attempt(ref.attempt)))
     if manifest.name == ref.name:  # else a template in the prefix gave another one, and there is one run a try
         await patiently(lambda: backend.submit(manifest), what=f"completing {ref.name}", reporter=reporter)
 

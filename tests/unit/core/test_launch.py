@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from siflow_provider.core.identity import Identity
 from siflow_provider.core.launch import QuotaPolicy, launch
+from siflow_provider.core.protocol import Manifest
 from siflow_provider.core.quota import Answer, Verdict
-from siflow_provider.core.status import Phase
+from siflow_provider.core.status import JobRef, Phase
 from siflow_provider.errors import (
     BackendError,
     BackendUnavailable,
@@ -45,6 +47,30 @@ async def test_warnings_come_first_then_the_look_then_quota_then_submit() -> Non
     assert not launched.adopted
     assert told.warnings == ["the image is ignored"]
     assert told.notes == [f"submitted PyTorchJob {launched.ref.name} to scripted"]
+
+
+async def test_a_run_is_completed_where_it_is_although_the_form_names_another_place_now(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    backend = ScriptedBackend(RUNNING)
+    sent: list[tuple[str | None, str | None]] = []
+    first = await backend.submit(backend.render(make_task(), context()))
+    there = first.model_copy(update={"context": "there", "namespace": "ml"})
+
+    async def submit(manifest: Manifest) -> JobRef:
+        sent.append((manifest.task.context, manifest.task.namespace))
+        return there
+
+    async def find_latest(_run: Identity | JobRef, *, context: str | None = None) -> JobRef:
+        assert context == "here"
+        return there
+
+    monkeypatch.setattr(backend, "submit", submit)
+    monkeypatch.setattr(backend, "find_latest", find_latest)
+    moved = replace(make_task(), context="here", namespace="web")
+    launched = await launch(backend, moved, context(), quota="ignore", reporter=Recorder())
+    assert (launched.ref, launched.adopted) == (there, True)
+    assert sent == [("there", "ml")]
 
 
 async def test_a_run_that_exists_is_adopted_without_asking_for_quota() -> None:
