@@ -1,4 +1,4 @@
-"""What all tests share: the fixtures of the control plane, and no event loop left behind.
+"""What all tests share: the fixtures of the control plane, patience with a busy machine, and no event loop left behind.
 
 looptime asks the event loop policy for its loop also around tests that are not async; asked for the first time in the
 main thread, the policy makes one that nobody closes. Once it was told that there is none, it makes none.
@@ -8,6 +8,12 @@ from __future__ import annotations
 
 import asyncio
 
+from hypothesis import HealthCheck, settings
+
 pytest_plugins = ["tests.control_plane.fixtures"]
 
 asyncio.get_event_loop_policy().set_event_loop(None)
+
+# how fast examples are drawn says how busy the machine is, and nothing about the code
+settings.register_profile("busy", suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")

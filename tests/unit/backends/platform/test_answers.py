@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from siflow_provider.backends.platform.answers import read_answer
@@ -70,7 +70,6 @@ JSON = st.recursive(
 KNOWN = st.sampled_from(["status", "msg", "data", "rows", "total", "requestID", "traceID", "uuid", "taskEnv"])
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow])  # on a busy machine
 @given(code=st.sampled_from([200, 201, 400, 404, 500]), body=st.dictionaries(KNOWN, JSON, max_size=6) | JSON)
 def test_whatever_comes_is_an_answer_or_one_of_our_errors(code: int, body: Any) -> None:
     try:
@@ -96,7 +95,6 @@ TASK = st.fixed_dictionaries(
 
 
 @given(st.lists(TASK, max_size=3))
-@settings(suppress_health_check=[HealthCheck.too_slow])  # on a busy machine
 def test_tasks_of_a_newer_server_are_read(rows: list[dict[str, Any]]) -> None:
     assert len(read_tasks(rows)) == len({row["uuid"] for row in rows})
 
