@@ -59,15 +59,10 @@ def test_fifty_waiting_tasks_share_one_list_and_one_watch_a_kind(
     for task in logs:  # each is followed: a trigger that never began could stop nothing
         task.wait_log("following ", timeout=500)
     asked = list(own_control_plane.requests("siflow-provider"))
-    run.mark("failed")
     shared = Counter(one.resource for one in asked if is_shared(one))
     watches = Counter(one.resource for one in asked if one.verb == "watch" and "watch=1" in one.uri)
     assert shared == dict.fromkeys(WATCHED, 1)
     assert set(watches) == WATCHED
     assert max(watches.values()) <= 2, watches  # a watch is renewed after five minutes or more
     assert sum(is_submission(one) for one in asked) <= SUBMISSION * MANY
-    audited.wait_gone(timeout=120)
-    asked = list(own_control_plane.requests("siflow-provider"))
-    deleted = Counter(one.name for one in asked if one.verb == "delete" and one.resource == "pytorchjobs")
-    assert len(deleted) == MANY
-    assert set(deleted.values()) == {1}
+    run.mark("failed")
