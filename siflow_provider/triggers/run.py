@@ -123,7 +123,7 @@ class RunTrigger(BaseTrigger):
         """Follow the attempt and fire once."""
         started_at = datetime.now(UTC)
         try:
-            event = RunEvent(outcome=await self._follow_patiently(), carried=self.data.carried)
+            event = RunEvent(outcome=await self._follow_uncut(), carried=self.data.carried)
         except SiflowError as error:
             event = RunEvent(error=self.data.veil.over(str(error)), carried=self.data.carried)
         if self.task_instance is not None:  # else in line (`airflow dags test`), with no scheduler that could mix up
@@ -134,6 +134,21 @@ class RunTrigger(BaseTrigger):
                 await asyncio.sleep(CANCEL_SECONDS)
         self._fired = True
         yield TriggerEvent(event.model_dump(mode="json"))  # type: ignore[no-untyped-call]
+
+    async def _follow_uncut(self) -> Outcome:
+        """Follow in a task of its own, so that a cancellation comes out of here as it came in.
+
+        Airflow cancels again each second until the trigger has ended, and calls `on_kill` only where the cancellation
+        that it sees says that a user acted. One that meets the closing of watches and logs may come out without its
+        message, and the run would go on for nobody (source: Airflow 3.3.2 `airflow/jobs/triggerer_job_runner.py`).
+        """
+        following = asyncio.create_task(self._follow_patiently(), name=f"siflow-follow-{self.data.ref.name}")
+        try:
+            return await asyncio.shield(following)
+        except asyncio.CancelledError:
+            following.cancel()
+            await asyncio.wait({following})
+            raise
 
     async def _follow_patiently(self) -> Outcome:
         """Follow; an Airflow or a backend that gives no answer at the start is no reason to give a healthy run up."""

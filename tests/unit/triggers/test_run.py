@@ -25,7 +25,7 @@ from siflow_provider.spec import PyTorchJob
 from siflow_provider.spec.resolve import resolve
 from siflow_provider.triggers import killed
 from siflow_provider.triggers.killed import killed_by
-from siflow_provider.triggers.run import Carried
+from siflow_provider.triggers.run import Carried, RunTrigger
 from siflow_provider.triggers.settle import settling_moment
 from tests.unit.triggers.airflow import Airflow, first_event, trigger_for
 
@@ -136,6 +136,35 @@ async def test_user_action_stops_the_run_even_when_airflow_gives_a_second(
     assert str(killed_by(state)) in (await backend.status(ref)).stopped_by
     await asyncio.gather(*killed._running)
     assert f"{killed_by(state)}: stopping {ref.name}" in capsys.readouterr().out
+
+
+async def test_a_users_action_is_known_though_airflow_says_it_again_while_logs_are_closed(
+    airflow: Airflow, backend: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ref = await submitted(backend, "sleep 600")
+    followed, closing, closed = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def follow(_: RunTrigger) -> None:
+        followed.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            closing.set()
+            try:
+                await closed.wait()
+            except asyncio.CancelledError:
+                raise asyncio.CancelledError from None  # as a library does that closes in its own way
+
+    monkeypatch.setattr(RunTrigger, "_follow_patiently", follow)
+    trigger = asyncio.create_task(first_event(trigger_for(ref)))
+    await followed.wait()
+    trigger.cancel("a user acted")
+    await closing.wait()
+    trigger.cancel("a user acted")
+    with pytest.raises(asyncio.CancelledError) as caught:
+        await trigger
+    closed.set()
+    assert caught.value.args == ("a user acted",)
 
 
 async def test_takeover_by_another_triggerer_stops_nothing(airflow: Airflow, backend: Any) -> None:
