@@ -117,7 +117,7 @@ class LocalWorld:
         raise AssertionError("no supervisor could be frozen in its start")
 
     async def still_running(self, ref: JobRef) -> list[str]:
-        return [process.name() for process in await asyncio.to_thread(self._processes, ref)]
+        return await asyncio.to_thread(self._processes, ref)
 
     def visible_text(self) -> str:
         """Return names and contents of all state files but the replicas' logs, and all command lines."""
@@ -143,18 +143,17 @@ class LocalWorld:
         raw: dict[str, Any] = json.loads((self._folder(ref) / "state.json").read_text())
         return raw
 
-    def _processes(self, ref: JobRef) -> list[psutil.Process]:
-        """Find supervisors by the run's name on their command line, replicas by the mark in their environment."""
+    def _processes(self, ref: JobRef) -> list[str]:
+        """Name what is a run's: a supervisor has its name on the command line, a replica a mark in its environment."""
         found = []
         for process in psutil.process_iter():
             try:
                 if process.status() == psutil.STATUS_ZOMBIE:
                     continue
-                marks = (ref.name in process.cmdline(), process.environ().get("SIFLOW_RUN_UID") == ref.uid)
+                if ref.name in process.cmdline() or process.environ().get("SIFLOW_RUN_UID") == ref.uid:
+                    found.append(process.name())
             except (psutil.NoSuchProcess, psutil.AccessDenied):
                 continue
-            if any(marks):
-                found.append(process)
         return found
 
     def _freeze(self, ref: JobRef) -> bool:
