@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from scripts.airflow_stack import AirflowStack
     from tests.control_plane.plane import ControlPlane, Request
 
-MANY = 50
+MANY = 20
 SUBMISSION = 4
 WATCHED = {"pytorchjobs", "pods", "workloads"}
 OF_ALL = "labelSelector=app.kubernetes.io/managed-by%3Dsiflow-provider&"
@@ -44,7 +44,7 @@ def is_submission(request: Request) -> bool:
 
 
 @pytest.mark.timeout(700)
-def test_fifty_waiting_tasks_share_one_list_and_one_watch_a_kind(
+def test_twenty_waiting_tasks_share_one_list_and_one_watch_a_kind(
     audited: OnCluster, own_control_plane: ControlPlane
 ) -> None:
     audited.on_fake_nodes(gpus=1)
