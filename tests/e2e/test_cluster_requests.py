@@ -66,3 +66,8 @@ def test_twenty_waiting_tasks_share_one_list_and_one_watch_a_kind(
     assert max(watches.values()) <= 2, watches  # a watch is renewed after five minutes or more
     assert sum(is_submission(one) for one in asked) <= SUBMISSION * MANY
     run.mark("failed")
+    audited.wait_gone(timeout=120)
+    asked = list(own_control_plane.requests("siflow-provider"))
+    deleted = Counter(one.name for one in asked if one.verb == "delete" and one.resource == "pytorchjobs")
+    assert len(deleted) == MANY
+    assert set(deleted.values()) == {1}
