@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow.providers.common.compat.sdk import AirflowNotFoundException
 from airflow.sdk import BaseHook
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Awaitable, Iterable
 
     from airflow.sdk import Connection
 
@@ -23,7 +24,10 @@ __all__ = [
     "name_process",
     "read_connection",
     "redacted",
+    "uncut",
 ]
+
+T = TypeVar("T")
 
 NOT_FOUND = (AirflowNotFoundException, ImportError)
 """What a missing connection raises; Airflow 3.1 asks, outside of its own processes, for a channel that is not there."""
@@ -46,6 +50,24 @@ def name_process() -> str:
     return "dag processor" if "DagProcessor" in decoder else "worker"
 
 
+async def uncut(call: Awaitable[T]) -> T:
+    """Await a request to Airflow's supervising process to its end, and only then be cancelled.
+
+    Up to Airflow 3.1 a triggerer dies of the answer to a request whose asker was cancelled: the next asker reads it
+    ("Response read out of order") [tried on 3.1.0].
+    """
+    asking = asyncio.ensure_future(call)
+    try:
+        return await asyncio.shield(asking)
+    except asyncio.CancelledError:
+        while not asking.done():
+            with contextlib.suppress(asyncio.CancelledError):  # said already: the first one is raised below
+                await asyncio.wait({asking})
+        if not asking.cancelled():
+            asking.exception()  # nobody is left to hear of it
+        raise
+
+
 async def read_connection(conn_id: str) -> Connection:
     """Return a connection without blocking the event loop.
 
@@ -59,7 +81,7 @@ async def read_connection(conn_id: str) -> Connection:
     if name_process() == "triggerer":
         from airflow.providers.common.compat.connection import get_async_connection
 
-        return await get_async_connection(conn_id)
+        return await uncut(get_async_connection(conn_id))
     return await asyncio.to_thread(BaseHook.get_connection, conn_id)
 
 
@@ -86,7 +108,7 @@ async def ais_surely_missing(conn_id: str) -> bool:
     from airflow.sdk.execution_time.comms import GetConnection
 
     try:
-        return _says_missing(await _channel().asend(GetConnection(conn_id=conn_id)))
+        return _says_missing(await uncut(_channel().asend(GetConnection(conn_id=conn_id))))
     except Exception as error:
         return _says_missing(getattr(error, "error", None))
 
@@ -121,11 +143,11 @@ async def mask(secrets: Iterable[str]) -> None:
         from asgiref.sync import sync_to_async
 
         # a plain thread would mix up a triggerer's channel, which belongs to its event loop [tried on 3.1.0]
-        await sync_to_async(mask_now, thread_sensitive=False)(tuple(secrets))
+        await uncut(sync_to_async(mask_now, thread_sensitive=False)(tuple(secrets)))
         return
     for secret in secrets:
         for part in dict.fromkeys((secret, *_telling_lines(secret))):
-            await amask_secret(part)
+            await uncut(amask_secret(part))
 
 
 def _telling_lines(secret: str) -> list[str]:

@@ -8,6 +8,7 @@ import zlib
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from siflow_provider.core.identity import Identity
+from siflow_provider.hooks.process import uncut
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -42,7 +43,7 @@ async def in_thread(call: Callable[..., T], *arguments: Any) -> T:
     """
     from asgiref.sync import sync_to_async
 
-    return await sync_to_async(call, thread_sensitive=False)(*arguments)
+    return await uncut(sync_to_async(call, thread_sensitive=False)(*arguments))
 
 
 class Store:
