@@ -52,6 +52,6 @@ def test_the_changelog_names_the_version() -> None:
 def test_every_field_of_the_form_is_documented() -> None:
     from siflow_provider.spec.task import PyTorchJob, RayJob
 
-    page = (ROOT / "docs/form.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/reference/form.md").read_text(encoding="utf-8")
     fields = {*PyTorchJob.model_fields, *RayJob.model_fields}
     assert [name for name in sorted(fields) if f"`{name}`" not in page and f"`{name}." not in page] == []
