@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from scripts.airflow_stack import wait_until
 from siflow_provider.core.status import Phase
-from tests.e2e.training import add_training_dag, numbered_lines, runs_of
+from tests.e2e.training import WORKER_DIES_ONCE, add_training_dag, numbered_lines, runs_of
 
 if TYPE_CHECKING:
     from scripts.airflow_stack import AirflowStack
@@ -105,26 +105,7 @@ def test_airflow_retry_starts_a_run_of_its_own(stack: AirflowStack) -> None:
 def test_worker_killed_between_submit_and_defer_means_a_new_try_that_stops_the_old_run_first(
     stack: AirflowStack,
 ) -> None:
-    body = """
-    import os
-    import signal
-    from siflow_provider.operators import leg
-
-    look = leg._look
-
-    async def look_or_die(backend, order, step):
-        if order.context.identity.try_number == 1:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return await look(backend, order, step)
-
-    leg._look = look_or_die
-
-    PyTorchJobOperator(
-        task_id="train", command="echo at work; [ $AIRFLOW_CTX_TRY_NUMBER = 2 ] || sleep 600", retries=1,
-        retry_delay=timedelta(seconds=1), **JOB,
-    )
-    """
-    add_training_dag(stack, "op_worker_killed", body)
+    add_training_dag(stack, "op_worker_killed", WORKER_DIES_ONCE)
     run = stack.trigger("op_worker_killed")
     assert run.wait(150) == "success", run.ti("train").log()
     found = sorted(runs_of(stack, "op-worker-killed"), key=lambda status: str(status.submitted_at))

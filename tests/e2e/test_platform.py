@@ -8,7 +8,7 @@ import pytest
 
 from scripts.airflow_stack import AirflowStack, wait_until
 from tests.e2e.fake_platform import FakePlatform, add_platform_dag, serve
-from tests.e2e.training import numbered_lines
+from tests.e2e.training import WORKER_DIES_ONCE, numbered_lines
 from tests.platform.names import KEY_SECRET
 
 LOST = {"method": "POST", "path": "/tasks$", "after": True}
@@ -117,26 +117,7 @@ def test_killed_triggerer_finds_the_task_again_with_each_line_once(stack: Airflo
 
 
 def test_worker_killed_behind_the_submission_leaves_no_orphan(stack: AirflowStack, fake: FakePlatform) -> None:
-    body = """
-    import os
-    import signal
-    from siflow_provider.operators import leg
-
-    look = leg._look
-
-    async def look_or_die(backend, order, step):
-        if order.context.identity.try_number == 1:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return await look(backend, order, step)
-
-    leg._look = look_or_die
-
-    PyTorchJobOperator(
-        task_id="train", command="echo at work; [ $AIRFLOW_CTX_TRY_NUMBER = 2 ] || sleep 600", retries=1,
-        retry_delay=timedelta(seconds=1), **JOB,
-    )
-    """
-    add_platform_dag(stack, "pf_worker_killed", body)
+    add_platform_dag(stack, "pf_worker_killed", WORKER_DIES_ONCE)
     run = stack.trigger("pf_worker_killed")
     assert run.wait(240) == "success", run.ti("train").log()
     assert [row["status"] for row in fake.tasks("pf-worker-killed")] == ["Stopped", "Succeeded"]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from scripts.airflow_stack import AirflowStack
     from siflow_provider.core.status import Status
 
-__all__ = ["add_training_dag", "numbered_lines", "runs_of", "wait_no_live_run"]
+__all__ = ["WORKER_DIES_ONCE", "add_training_dag", "numbered_lines", "runs_of", "wait_no_live_run"]
 
 HEAD = """
 from datetime import timedelta
@@ -28,6 +28,27 @@ JOB = {{"image": "registry.example/train:1", "compute": SMALL}}
 
 with DAG("{name}", schedule=None{dag_args}):
 """
+
+WORKER_DIES_ONCE = """
+import os
+import signal
+from siflow_provider.operators import leg
+
+look = leg._look
+
+async def look_or_die(backend, order, step):
+    if order.context.identity.try_number == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return await look(backend, order, step)
+
+leg._look = look_or_die
+
+PyTorchJobOperator(
+    task_id="train", command="echo at work; [ $AIRFLOW_CTX_TRY_NUMBER = 2 ] || sleep 600", retries=1,
+    retry_delay=timedelta(seconds=1), **JOB,
+)
+"""
+"""A DAG's body: the first try's worker is killed between the submission and the deferral, the second one ends."""
 
 
 def add_training_dag(stack: AirflowStack, name: str, body: str, *, dag_args: str = "") -> None:
