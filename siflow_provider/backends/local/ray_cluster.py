@@ -24,7 +24,7 @@ from siflow_provider.errors import BackendUnavailable
 __all__ = ["RayCluster"]
 
 _START_SECONDS = 120.0
-_STARTS = 2
+_STARTS = 3
 _ASK_EVERY_SECONDS = 0.5
 _STOP_JOB_SHARE = 0.3
 _STOP_LOOK_SECONDS = 0.1
@@ -187,7 +187,9 @@ class RayCluster:
         elif self._is_starting or node is self._nodes[0]:
             when = "before the job was submitted" if self._is_starting else "before the job did"
             summary = f"the Ray node {node.replica} ended {when} (exit code {code})"
-            self._end(Ending(False, replica=node.replica, exit_code=code, summary=summary))
+            # of a start it is Ray's own exit code: it says nothing about the user's code, which never ran
+            told = None if self._is_starting else code
+            self._end(Ending(False, replica=node.replica, exit_code=told, summary=summary))
         else:
             text = f"the Ray node {node.replica} ended (exit code {code}); Ray runs its work elsewhere where it can"
             self._launch.event(text, warning=True)

@@ -13,8 +13,9 @@ from siflow_provider.backends.local.processes import Processes
 from siflow_provider.backends.local.ray_cluster import RayCluster
 from siflow_provider.backends.local.ray_job import clean_up, make_shared_folder, shared_env
 from siflow_provider.backends.local.runner import Launch, RunnerState
+from siflow_provider.core.diagnosis import Evidence, diagnose
 from siflow_provider.core.identity import LABEL_PREFIX
-from siflow_provider.core.status import Phase
+from siflow_provider.core.status import FailureClass, Phase
 
 WAIT_SECONDS = 30.0
 
@@ -65,7 +66,7 @@ def poll_until_ended(cluster: RayCluster) -> RunnerState:
     return state
 
 
-def test_head_that_ends_at_its_start_is_started_once_more_and_then_named(
+def test_head_that_ends_at_its_start_is_started_anew_twice_and_then_named_as_no_fault_of_the_users_code(
     launch: Launch, tmp_path: Path, events: list[str]
 ) -> None:
     fake_ray(tmp_path, "print('no luck'); raise SystemExit(9)")
@@ -75,10 +76,11 @@ def test_head_that_ends_at_its_start_is_started_once_more_and_then_named(
     cluster.stop(1.0)
     assert state.ending is not None
     assert state.finished
-    assert (state.ending.replica, state.ending.exit_code) == ("head-0", 9)
-    assert "ended before the job was submitted" in state.ending.summary
-    assert len([text for text in events if "all nodes are started anew" in text]) == 1
-    assert launch.log("head-0").read_text() == "no luck\nno luck\n"
+    assert state.ending.summary == "the Ray node head-0 ended before the job was submitted (exit code 9)"
+    said = Evidence(replica="head-0", exit_code=state.ending.exit_code, reason=state.ending.summary)
+    assert diagnose(said).category is FailureClass.PLATFORM
+    assert launch.log("head-0").read_text() == "no luck\n" * 3
+    assert len([text for text in events if "all nodes are started anew" in text]) == 2
     phases = {replica.name: replica.phase for replica in cluster.poll().replicas}
     assert phases == {"submitter-0": Phase.STOPPED, "head-0": Phase.FAILED}
 

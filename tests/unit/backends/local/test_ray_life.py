@@ -149,6 +149,7 @@ async def test_failing_command_names_the_submitter_with_exit_code_and_last_lines
     assert status.phase is Phase.FAILED
     assert status.failure is not None
     assert (status.failure.replica, status.failure.exit_code) == ("submitter-0", 7)
+    assert status.failure.summary == "submitter-0 ended with exit code 7"
     assert "before" in status.failure.last_lines
     assert {replica.name: replica.phase for replica in status.replicas} == {
         "submitter-0": Phase.FAILED,
