@@ -52,7 +52,7 @@ class FakePlatform:
         self._client.close()
 
     def change(self, **control: Any) -> None:
-        """Change what `tests.platform.models.Control` names."""
+        """Change what `tests.platform.control.Control` names."""
         self._client.post("/control", json=control).raise_for_status()
 
     def tasks(self, prefix: str) -> list[dict[str, Any]]:
@@ -80,7 +80,8 @@ def serve(stack: AirflowStack) -> Iterator[FakePlatform]:
     """Run the program and make the connection `siflow_platform`."""
     port = find_free_port()
     environment = {**os.environ, "SIFLOW_ACCESS_KEY_ID": KEY_ID, "SIFLOW_ACCESS_KEY_SECRET": KEY_SECRET}
-    command = [sys.executable, "-m", "tests.platform", "--port", str(port), "--commands", "--start-seconds", "0.5"]
+    options = ["--port", str(port), "--strict", "--commands", "--start-seconds", "0.5"]
+    command = [sys.executable, "-m", "tests.platform", *options]
     process = subprocess.Popen(command, env=environment)
     fake = FakePlatform(f"http://127.0.0.1:{port}")
     try:

@@ -10,10 +10,12 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
 
-from tests.platform import routes_resources, routes_tasks
+from tests.platform import routes_lists, routes_orders, routes_resources, routes_tasks, routes_workflows
+from tests.platform.control import Control, Fault
 from tests.platform.envelope import Refusal, refused
-from tests.platform.models import Control, CreateTask, Fault
+from tests.platform.models import CreateTask
 from tests.platform.names import CLUSTER, REGION, USER
 from tests.platform.platform import Platform
 
@@ -26,7 +28,7 @@ def create_app(platform: Platform) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
-        await platform.engine.close()
+        await platform.close()
 
     root = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
     root.mount("/sfapi", _documented(platform))
@@ -38,12 +40,16 @@ def create_app(platform: Platform) -> FastAPI:
 def _documented(platform: Platform) -> FastAPI:
     app = FastAPI(title="fake platform", docs_url=None, redoc_url=None)
     app.state.platform = platform
-    app.include_router(routes_tasks.router)
-    app.include_router(routes_resources.router)
+    for routes in (routes_tasks, routes_orders, routes_resources, routes_lists, routes_workflows):
+        app.include_router(routes.router)
 
     @app.exception_handler(Refusal)
     async def _refusal(_: Request, error: Refusal) -> Response:
         return refused(platform, error.code, error.message)
+
+    @app.exception_handler(HTTPException)
+    async def _absent(_: Request, error: HTTPException) -> Response:
+        return refused(platform, error.status_code, str(error.detail))
 
     @app.exception_handler(RequestValidationError)
     async def _wrong(_: Request, error: RequestValidationError) -> Response:

@@ -12,12 +12,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tests.platform.models import CreateTask
+from tests.platform.names import TENANT
 from tests.platform.pods import Pod, base_env
 from tests.platform.ray import RayPods
 
 FINAL = frozenset({"Succeeded", "Failed", "Stopped"})
 PRIORITIES = ("high", "medium", "low")
 QUEUED = "Queueing"
+WIDE = 100_000
+"""Units of a pool that is made for a task."""
 
 
 @dataclass
@@ -87,6 +90,7 @@ class Engine:
         folder: where logs go.
         pools: what there is.
         commands: run commands as real processes; else they are simulated by time.
+        open_pools: a pool or instance that is not there is made for the task that names it.
     """
 
     folder: Path
@@ -95,6 +99,7 @@ class Engine:
     start_seconds: float = 0.0
     run_seconds: float = 2.0
     hold_starts: bool = False
+    open_pools: bool = False
     tasks: dict[str, FakeTask] = field(default_factory=dict)
 
     def create(self, body: CreateTask, *, owner: str, region: str, cluster: str) -> FakeTask:
@@ -116,7 +121,12 @@ class Engine:
     def pool_of(self, task: FakeTask, instance: str) -> Pool | None:
         """Return the pool's row for an instance."""
         wanted = (task.body.resource_pool, instance)
-        return next((pool for pool in self.pools if (pool.name, pool.instance) == wanted), None)
+        found = next((pool for pool in self.pools if (pool.name, pool.instance) == wanted), None)
+        if found is None and self.open_pools:
+            number = max(pool.id for pool in self.pools) + 1
+            found = Pool(number, *wanted, quota=WIDE, shares={task.owner: WIDE})
+            self.pools.append(found)
+        return found
 
     def used(self, pool: Pool, owner: str | None = None) -> int:
         """Return the units in use; of one user when it is named."""
@@ -144,6 +154,7 @@ class Engine:
         for instance in task.body.instances:
             pool = self.pool_of(task, instance.name)
             if pool is None:
+                task.message = f"resource pool {task.body.resource_pool} has no instance {instance.name}"
                 continue
             units, free = task.need(instance.name), pool.quota - self.used(pool)
             if units <= free and pool.key not in blocked:
@@ -257,7 +268,7 @@ def _env(task: FakeTask, rank: int, port: str) -> dict[str, str]:
     injected = {
         "X_USER_NAME": task.owner,
         "X_ORG_NAME": "demo-org",
-        "X_TENANT_ID": "demo-tenant",
+        "X_TENANT_ID": TENANT,
         "X_REGION": task.region,
         "X_CLUSTER": task.cluster,
         "TASK_UUID": task.uuid,

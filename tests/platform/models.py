@@ -226,44 +226,97 @@ class NodeRule(Wire):
     source: str | None = None
 
 
-class Fault(BaseModel):
-    """What goes wrong with the next requests that match."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    method: str = ""
-    path: str = ""
-    """Regular expression, searched in the path."""
-    times: int = 1
-    status: int = 0
-    """HTTP status of the answer; 200 with `envelope_false`."""
-    envelope_false: str = ""
-    """Message of an envelope that says `status: false` under HTTP 200."""
-    hang_seconds: float = 0.0
-    """Wait before anything else; long enough, the client gives up."""
-    after: bool = False
-    """Do the work first, and lose the answer."""
-    body: str | None = None
-    """Sent as it is in place of an envelope."""
-    headers: dict[str, str] = {}
+class VolumeRow(Wire):
+    id: int
+    name: str
+    pvc_name: str = ""
+    fs_type: str = ""
+    capacity: str = ""
+    used: str = ""
+    status: str = ""
+    authorized_users: dict[str, dict[str, Any]] = {}
 
 
-class Control(BaseModel):
-    """What may be changed while the server runs; what is left out stays."""
+class UserVolume(Wire):
+    id: int
+    name: str
+    pvc: str
+    read_only: bool
+    namespace: str
+    fs_id: str
 
-    model_config = ConfigDict(extra="forbid")
 
-    visibility_seconds: float | None = None
-    """How long a new task is missing in listings."""
-    hold_starts: bool | None = None
-    """Admitted tasks stay PartialPending."""
-    name_filter: Literal["contains", "prefix"] | None = None
-    missing: Literal["404", "envelope"] | None = None
-    """How a task that is not there is told."""
-    start_seconds: float | None = None
-    run_seconds: float | None = None
-    """How long simulated tasks run."""
-    max_page: int | None = None
-    quotas: dict[str, int] | None = None
-    """`POOL/INSTANCE` -> quota."""
-    faults: list[Fault] | None = None
+class Volumes(BaseModel):
+    """Volumes stand in `data`, the ids in snake case."""
+
+    model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
+
+    status: bool
+    msg: str
+    total: int
+    page: int
+    page_size: Annotated[int, Field(alias="pageSize")]
+    data: list[VolumeRow]
+    request_id: str
+    trace_id: str
+
+
+class Dataset(Wire):
+    name: str
+    version: str | None = None
+    is_preset: bool = False
+    read_only: bool = True
+    pvc: str = ""
+    sub_path: str | None = None
+
+
+class ModelPlace(Wire):
+    name: str
+    path: str
+
+
+class Model(Wire):
+    name: str
+    version: str = ""
+    is_preset: bool | None = None
+    pvc: ModelPlace
+
+
+class Image(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    name: str
+    version: str
+    image_build_type: str | None
+    cluster_images_url: list[str]
+
+
+class EnvVar(Wire):
+    name: Annotated[str, Field(min_length=1)]
+    value: str
+
+
+class DagTask(Wire):
+    name: str
+    template: str
+    depends: str | None = None
+    when: str | None = None
+
+
+class Dag(Wire):
+    tasks: list[DagTask]
+
+
+class WorkflowStep(Wire):
+    type: Literal["sfjob"]
+    name: str
+    spec: str
+    """JSON text: a creation with `replicas` in place of `workers`."""
+    env: list[EnvVar] = []
+
+
+class CreateWorkflow(Wire):
+    workflow_name: Annotated[str, Field(min_length=1)]
+    dag: Dag
+    steps: list[WorkflowStep]
+    cron: dict[str, Any] | None = None

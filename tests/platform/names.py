@@ -11,7 +11,7 @@ import time
 
 KEY_ID, KEY_SECRET, USER = "ak-demo", "sk-demo", "demo"
 OTHER_ID, OTHER_SECRET, OTHER_USER = "ak-other", "sk-other", "other"
-REGION, CLUSTER = "cn-east", "alpha"
+REGION, CLUSTER, TENANT = "cn-east", "alpha", "demo-tenant"
 POOL = "cn-east-alpha-demo-ondemand-shared"
 RESERVED = "cn-east-alpha-demo-reserved-shared"
 

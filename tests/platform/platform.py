@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.platform.control import Control, Fault
 from tests.platform.engine import Engine, Pool
-from tests.platform.models import Control, Fault
+from tests.platform.lists import demo_lists
 from tests.platform.names import KEY_ID, KEY_SECRET, OTHER_ID, OTHER_SECRET, OTHER_USER, POOL, RESERVED, USER
 from tests.platform.signing import Keys
+from tests.platform.workflows import Workflow
 
 
 def demo_pools() -> list[Pool]:
@@ -40,7 +42,8 @@ class Platform:
     faults: list[Fault] = field(default_factory=list)
     requests: list[tuple[str, str]] = field(default_factory=list)
     node_rules: dict[int, dict[str, Any]] = field(default_factory=dict)
-    lists: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    lists: dict[str, list[dict[str, Any]]] = field(default_factory=demo_lists)
+    workflows: dict[int, Workflow] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.engine = Engine(self.folder, demo_pools(), commands=self.commands)
@@ -54,6 +57,13 @@ class Platform:
     def number(self) -> int:
         """Return a number that nothing else has."""
         return next(self._numbers)
+
+    async def close(self) -> None:
+        """End everything."""
+        for workflow in self.workflows.values():
+            if workflow.work is not None:
+                workflow.work.cancel()
+        await self.engine.close()
 
     def change(self, control: Control) -> None:
         """Apply what is given."""

@@ -1,4 +1,4 @@
-"""`/resource-service/v1` and the lists of data, models and images."""
+"""`/resource-service/v1`: pools, shares of them, what is used, and rules for nodes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query, Request
 from tests.platform import models
 from tests.platform.engine import Pool
 from tests.platform.envelope import Refusal, of, one, page_of, rows
+from tests.platform.names import TENANT
 from tests.platform.platform import Platform
 
 router = APIRouter()
@@ -18,11 +19,15 @@ WHEN = "2026-01-01T00:00:00Z"
 
 @router.get(f"{RESOURCES}/instances")
 async def instances(
-    request: Request, region: str = "", cluster: str = "", qos: Annotated[str, Query(alias="resourcePoolQosType")] = ""
+    request: Request,
+    region: str = "",
+    cluster: str = "",
+    qos: Annotated[str, Query(alias="resourcePoolQosType")] = "",
+    tenant: Annotated[str, Query(alias="tenantName")] = "",
 ) -> models.One[list[models.InstanceQuota]]:
     """Return what each pool has of each instance."""
     place = (request.headers.get("X-Region"), request.headers.get("X-Cluster"))
-    if (region or place[0], cluster or place[1]) != place:
+    if (region or place[0], cluster or place[1]) != place or tenant not in ("", TENANT):
         return models.One[list[models.InstanceQuota]].model_validate(one(of(request), []))
     found = [_row(of(request), pool, place) for pool in of(request).engine.pools]
     found = [row for row in found if not qos or row["resourcePoolQosType"] == qos]
@@ -117,67 +122,6 @@ async def summary(request: Request) -> dict[str, Any]:
     return {"totalGpu": total, "usedGpu": used, "totalVolume": 100, "usedVolume": 1, "volumeUnit": "TiB"}
 
 
-@router.get(f"{RESOURCES}/volumes")
-async def volumes(
-    request: Request,
-    page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
-    size: Annotated[int, Query(alias="pageSize", ge=1, le=100_000)] = 10,
-    name: str = "",
-) -> dict[str, Any]:
-    """Return volumes in `data`, with the counts beside it."""
-    found = [row for row in of(request).lists.get("volumes", []) if name in row["name"]]
-    counts = {"total": len(found), "page": page, "pageSize": size}
-    return {**one(of(request), page_of(found, page, size)), **counts}
-
-
-@router.get(f"{RESOURCES}/user-volumes")
-async def user_volumes(request: Request) -> dict[str, Any]:
-    """Return the caller's volumes."""
-    return one(of(request), of(request).lists.get("volumes", []))
-
-
-@router.get(f"{RESOURCES}/volume/{{number}}")
-async def volume(request: Request, number: int) -> dict[str, Any]:
-    """Return one volume."""
-    found = next((row for row in of(request).lists.get("volumes", []) if row["id"] == number), None)
-    if found is None:
-        raise Refusal(404, "volume not found")
-    return one(of(request), found)
-
-
-@router.get("/data-service/v1/datasets")
-async def datasets(request: Request, name: str = "", variant: str = "") -> dict[str, Any]:
-    """Return datasets in `data`, without counts."""
-    return one(of(request), [row for row in of(request).lists.get("datasets", []) if name in row["name"]])
-
-
-@router.get("/model-service/v1/preset-models")
-async def preset_models(request: Request) -> dict[str, Any]:
-    """Return preset models."""
-    return rows(of(request), [row for row in of(request).lists.get("models", []) if row.get("isPreset")])
-
-
-@router.get("/model-service/v1/models")
-async def own_models(request: Request) -> dict[str, Any]:
-    """Return the tenant's models."""
-    return rows(of(request), [row for row in of(request).lists.get("models", []) if not row.get("isPreset")])
-
-
-@router.get("/aiapi/v1/image-sync-server/images-management")
-async def images(
-    request: Request,
-    keyword: Annotated[str, Query(alias="filter.keyword")] = "",
-    kind: Annotated[str, Query(alias="filter.image_build_type")] = "",
-) -> dict[str, Any]:
-    """Return images; the keyword is fuzzy."""
-    found = [
-        row
-        for row in of(request).lists.get("images", [])
-        if keyword.lower() in row["name"].lower() and kind in ("", row["image_build_type"])
-    ]
-    return rows(of(request), found)
-
-
 @router.post(f"{RESOURCES}/node-blacklists")
 async def add_rules(request: Request, body: models.NodeRules) -> dict[str, Any]:
     """Add one rule per node."""
@@ -186,7 +130,7 @@ async def add_rules(request: Request, body: models.NodeRules) -> dict[str, Any]:
         number = platform.number()
         platform.node_rules[number] = {
             "id": number,
-            "tenant": "demo-tenant",
+            "tenant": TENANT,
             "user": request.state.user,
             "nodeName": node,
             "enabled": True,
@@ -201,9 +145,14 @@ async def list_rules(
     page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
     size: Annotated[int, Query(alias="pageSize", ge=1, le=100_000)] = 20,
     scope: str = "",
+    only_enabled: Annotated[bool, Query(alias="onlyEnabled")] = False,
 ) -> dict[str, Any]:
     """Return the rules."""
-    found = [rule for rule in of(request).node_rules.values() if scope in ("", rule["scope"])]
+    found = [
+        rule
+        for rule in of(request).node_rules.values()
+        if scope in ("", rule["scope"]) and (rule["enabled"] or not only_enabled)
+    ]
     return {**rows(of(request), page_of(found, page, size), len(found)), "page": page, "pageSize": size}
 
 

@@ -55,7 +55,12 @@ class Filter(BaseModel):
     module: str = ""
     resource_pools: str = ""
     owners: str = ""
+    labels: str = ""
+    """`key=value`, several joined by commas: this fake's own syntax, the real one is not documented."""
+    is_share: bool = False
     is_task_admin: bool = False
+    order_by: str = "createTime"
+    """Any time of a task, its name, status or priority; which ones the real service takes is not documented."""
     asc: bool = False
 
     def takes(self, task: FakeTask, mode: str) -> bool:
@@ -66,7 +71,19 @@ class Filter(BaseModel):
             (self.status, task.status), (self.priority, body.priority), (self.product, body.product),
             (self.module, body.module), (self.resource_pools, body.resource_pool), (self.owners, task.owner),
         )  # fmt: skip
-        return named and all(not wanted or str(value) in wanted.split(",") for wanted, value in pairs)
+        labels = {f"{key}={value}" for key, value in (body.labels or {}).items()}
+        return (
+            named
+            and all(not wanted or str(value) in wanted.split(",") for wanted, value in pairs)
+            and labels.issuperset(filter(None, self.labels.split(",")))
+        )
+
+    def rank(self, task: FakeTask) -> tuple[str, str]:
+        """Return what the listing is ordered by."""
+        times = {"updateTime": task.updated, "startTime": task.started, "endTime": task.ended}
+        texts = {"name": task.name, "status": task.status, "priority": task.body.priority or "medium"}
+        first = texts.get(self.order_by) or shown.stamp(times.get(self.order_by, task.created)) or ""
+        return first, task.uuid
 
 
 @router.get("/tasks")
@@ -76,8 +93,9 @@ async def list_tasks(request: Request, query: Annotated[Filter, Query()]) -> mod
     now, place = datetime.now(UTC), (request.headers.get("X-Region"), request.headers.get("X-Cluster"))
     found = [
         task
-        for task in sorted(platform.engine.tasks.values(), key=lambda task: task.created, reverse=not query.asc)
+        for task in sorted(platform.engine.tasks.values(), key=query.rank, reverse=not query.asc)
         if (task.owner == user or query.is_task_admin)
+        and not query.is_share  # nothing is shared with anybody here
         and (now - task.created).total_seconds() >= platform.visibility_seconds
         and (task.region, task.cluster) == place
         and query.takes(task, platform.name_filter)

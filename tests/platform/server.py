@@ -78,7 +78,7 @@ class RunningPlatform:
 
     def change(self, **control: Any) -> None:
         """Change what `Control` names."""
-        from tests.platform.models import Control
+        from tests.platform.control import Control
 
         self.call(lambda: self.platform.change(Control.model_validate(control)))
 
