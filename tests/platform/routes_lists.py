@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Request
 from pydantic import BaseModel
 
-from tests.platform import models
+from tests.platform import models, models_lists
 from tests.platform.envelope import Refusal, of, one, page_of, rows
 from tests.platform.names import TENANT
 
@@ -43,17 +43,17 @@ def _listed(request: Request, name: str) -> list[dict[str, Any]]:
 @router.get(f"{RESOURCES}/volumes")
 async def volumes(
     request: Request, page: Paged, name: str = "", tenant: Annotated[str, Query(alias="tenantName")] = ""
-) -> models.Volumes:
+) -> models_lists.Volumes:
     """Return volumes in `data`, with the counts beside it, and the other spelling of the ids."""
     found = [row for row in _listed(request, "volumes") if name in row["name"]] if tenant in ("", TENANT) else []
     ids = of(request).ids()
     counts = {"total": len(found), "page": page.number, "pageSize": page.size}
     told = {"status": True, "msg": "success", "request_id": ids["requestID"], "trace_id": ids["traceID"]}
-    return models.Volumes.model_validate({**told, **counts, "data": page.of(found)})
+    return models_lists.Volumes.model_validate({**told, **counts, "data": page.of(found)})
 
 
 @router.get(f"{RESOURCES}/user-volumes")
-async def user_volumes(request: Request) -> models.One[list[models.UserVolume]]:
+async def user_volumes(request: Request) -> models.One[list[models_lists.UserVolume]]:
     """Return the caller's volumes."""
     found = [
         {
@@ -66,7 +66,7 @@ async def user_volumes(request: Request) -> models.One[list[models.UserVolume]]:
         }
         for row in _listed(request, "volumes")
     ]
-    return models.One[list[models.UserVolume]].model_validate(one(of(request), found))
+    return models.One[list[models_lists.UserVolume]].model_validate(one(of(request), found))
 
 
 @router.get(f"{RESOURCES}/volume/quota")
@@ -84,43 +84,43 @@ async def volume_quota_detail(request: Request) -> dict[str, Any]:
 
 
 @router.get(f"{RESOURCES}/volume/{{number}}")
-async def volume(request: Request, number: int) -> models.One[models.VolumeRow]:
+async def volume(request: Request, number: int) -> models.One[models_lists.VolumeRow]:
     """Return one volume."""
     found = next((row for row in _listed(request, "volumes") if row["id"] == number), None)
     if found is None:
         raise Refusal(404, "volume not found")
-    return models.One[models.VolumeRow].model_validate(one(of(request), found))
+    return models.One[models_lists.VolumeRow].model_validate(one(of(request), found))
 
 
 @router.get("/data-service/v1/datasets")
 async def datasets(
     request: Request, page: Paged, name: str = "", variant: str = ""
-) -> models.One[list[models.Dataset]]:
+) -> models.One[list[models_lists.Dataset]]:
     """Return datasets in `data`, without counts."""
     found = [
         row
         for row in _listed(request, "datasets")
         if name in row["name"] and variant in ("", "preset" if row.get("isPreset") else "custom")
     ]
-    return models.One[list[models.Dataset]].model_validate(one(of(request), page.of(found)))
+    return models.One[list[models_lists.Dataset]].model_validate(one(of(request), page.of(found)))
 
 
 @router.get("/model-service/v1/preset-models")
-async def preset_models(request: Request, page: Paged, name: str = "") -> models.Rows[models.Model]:
+async def preset_models(request: Request, page: Paged, name: str = "") -> models.Rows[models_lists.Model]:
     """Return preset models."""
     return _models(request, page, name, preset=True)
 
 
 @router.get("/model-service/v1/models")
-async def own_models(request: Request, page: Paged, name: str = "") -> models.Rows[models.Model]:
+async def own_models(request: Request, page: Paged, name: str = "") -> models.Rows[models_lists.Model]:
     """Return the tenant's models."""
     return _models(request, page, name, preset=False)
 
 
-def _models(request: Request, page: Page, name: str, *, preset: bool) -> models.Rows[models.Model]:
+def _models(request: Request, page: Page, name: str, *, preset: bool) -> models.Rows[models_lists.Model]:
     listed = _listed(request, "models")
     found = [row for row in listed if bool(row.get("isPreset")) is preset and name in row["name"]]
-    return models.Rows[models.Model].model_validate(rows(of(request), page.of(found), len(found)))
+    return models.Rows[models_lists.Model].model_validate(rows(of(request), page.of(found), len(found)))
 
 
 class ImageFilter(BaseModel):
@@ -158,7 +158,7 @@ def _image_filter(
 @router.get("/aiapi/v1/image-sync-server/images-management")
 async def images(
     request: Request, page: Paged, query: Annotated[ImageFilter, Depends(_image_filter)]
-) -> models.Rows[models.Image]:
+) -> models.Rows[models_lists.Image]:
     """Return images."""
     found = [row for row in _listed(request, "images") if query.takes(row)]
-    return models.Rows[models.Image].model_validate(rows(of(request), page.of(found), len(found)))
+    return models.Rows[models_lists.Image].model_validate(rows(of(request), page.of(found), len(found)))

@@ -7,7 +7,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
-from tests.platform import models
+from tests.platform import models_lists
 from tests.platform.envelope import Refusal, of, one, rows
 from tests.platform.routes_lists import Paged
 from tests.platform.workflows import Workflow, body_of, run
@@ -16,7 +16,7 @@ router = APIRouter(prefix="/workflow-service/v1")
 
 
 @router.post("/instances/direct")
-async def create(request: Request, body: models.CreateWorkflow) -> dict[str, Any]:
+async def create(request: Request, body: models_lists.CreateWorkflow) -> dict[str, Any]:
     """Start a workflow; one with a schedule is kept and not run."""
     platform = of(request)
     templates = {step.name for step in body.steps}

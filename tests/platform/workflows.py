@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from tests.platform import models
+from tests.platform import models, models_lists
 from tests.platform.engine import FINAL, Engine, FakeTask
 from tests.platform.shown import stamp
 
@@ -21,7 +21,7 @@ class Workflow:
     """One workflow and its steps' tasks, by step."""
 
     id: int
-    body: models.CreateWorkflow
+    body: models_lists.CreateWorkflow
     status: str = "Running"
     created: datetime = field(default_factory=lambda: datetime.now(UTC))
     tasks: dict[str, FakeTask] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class Workflow:
         """Return the state of each step."""
         return [self._step(one) for one in self.body.dag.tasks]
 
-    def _step(self, one: models.DagTask) -> dict[str, Any]:
+    def _step(self, one: models_lists.DagTask) -> dict[str, Any]:
         task = self.tasks.get(one.name)
         length = str(task.ended - task.started) if task and task.ended and task.started else ""
         return {
@@ -61,7 +61,7 @@ class Workflow:
         }
 
 
-def body_of(step: models.WorkflowStep) -> models.CreateTask:
+def body_of(step: models_lists.WorkflowStep) -> models.CreateTask:
     """Return the creation that a step of type `sfjob` stands for.
 
     Raises:
