@@ -9,25 +9,28 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+from uuid import uuid4
 
 from bench.waiting_triggers import JOBS, OURS, PODS
 from siflow_provider.backends.kubernetes.backend import KubernetesBackend
+from siflow_provider.backends.kubernetes.life.marks import LABEL_RUN, ref_of
 from siflow_provider.backends.settings import Settings
 from siflow_provider.core.identity import Identity
 from siflow_provider.core.protocol import RenderContext
-from siflow_provider.errors import BackendError
+from siflow_provider.core.status import JobRef
 from siflow_provider.spec.quantity import Resources
 from siflow_provider.spec.resolve import Flavor, ResolvedTask
 from siflow_provider.spec.task import PyTorchJob
 from tests.control_plane.admin import Admin, Object, condition
-from tests.control_plane.queues import GPU, Queues
+from tests.control_plane.queues import GPU, Queues, Quota
 
+_T = TypeVar("_T")
 AT_ONCE = 16
 _FORM = {
     "image": "any:1",
@@ -67,54 +70,43 @@ class Maker:
         """
         end = time.monotonic() + seconds
         if self.trigger == OURS:
-            queue = self.queues.local_queue(
-                self.queues.cluster_queue(
-                    {self.queues.flavor(): {"cpu": count + 1, "memory": f"{count + 1}Gi", GPU: 1}},
-                    queueingStrategy="StrictFIFO",
-                )
-            )
-            made = asyncio.run(self._submit(queue, count + 1, end))
-            self._await(lambda _, found: found > count, f"{count} PyTorchJobs are to be queued", end)
-            return made[1:]  # the first holds the quota
+            return self._queued_jobs(count, end)
         body = _suspended_job if self.trigger == JOBS else _gated_pod
         names = [f"waiting-{number}" for number in range(count)]
         _each(names, lambda name: self.admin.create(body(name, self.namespace)), end)
         return [{"name": name} for name in names]
 
-    async def _submit(self, queue: str, count: int, end: float) -> list[dict[str, Any]]:
+    def _queued_jobs(self, count: int, end: float) -> list[dict[str, Any]]:
+        """Submit a job that takes the quota and one that waits, and make the others as copies of that one."""
+        quota: Quota = {"cpu": count + 1, "memory": f"{count + 1}Gi", GPU: 1}
+        cluster_queue = self.queues.cluster_queue({self.queues.flavor(): quota}, queueingStrategy="BestEffortFIFO")
+        queue = self.queues.local_queue(cluster_queue)
+        first = asyncio.run(self._submit(queue))
+        admitted = "the first is to run"
+        self._await(lambda found: any(condition(one, "Admitted") == "True" for one in found), admitted, end)
+        second = asyncio.run(self._submit(queue))
+        pattern = self.admin.request("GET", self._path(second.name))
+        jobs = [pattern, *_each(range(count - 1), lambda number: self.admin.create(_copy(pattern, number)), end)]
+        self._await(lambda found: len(found) > count, f"{count} PyTorchJobs are to be queued", end)
+        refs = [ref_of(job, context=first.context) for job in jobs]
+        return [ref.model_dump(mode="json") for ref in refs if ref is not None]
+
+    async def _submit(self, queue: str) -> JobRef:
         flavor = Flavor(instance="any", resources=Resources.of({GPU: "1"}), queue=queue, node_selector={"type": "kwok"})
         task = ResolvedTask(
             task=PyTorchJob.model_validate(_FORM), image="any:1", env={}, hidden={}, flavors=(flavor,), mounts=()
         )
         options = {"kube_config_path": str(self.kubeconfig), "namespace": self.namespace}
-        room = asyncio.Semaphore(AT_ONCE)
-        made: list[dict[str, Any]] = []
         async with KubernetesBackend(Settings(backend="kubernetes", kubernetes=options)) as backend:
+            context = RenderContext(identity=Identity.random(), user_name="bench")
+            return await backend.submit(backend.render(task, context))
 
-            async def one() -> None:
-                async with room:
-                    if time.monotonic() > end:
-                        raise TooSlow(f"only {len(made)} of {count} PyTorchJobs were made")
-                    context = RenderContext(identity=Identity.random(), user_name="bench")
-                    ref = await backend.submit(backend.render(task, context))
-                    made.append(ref.model_dump(mode="json"))
-
-            await one()
-            await asyncio.to_thread(
-                self._await,
-                lambda first, _: any(condition(one, "Admitted") == "True" for one in first),
-                "the first is to run",
-                end,
-            )
-            await _all_of([one() for _ in range(count - 1)])
-        return made
-
-    def _await(self, done: Callable[[list[Object], int], bool], what: str, end: float) -> None:
-        """Wait until Kueue's Workloads are as wanted, and as many."""
+    def _await(self, done: Callable[[list[Object]], bool], what: str, end: float) -> None:
+        """Wait until Kueue's Workloads are as wanted."""
         path = self.admin.path("Workload", namespace=self.namespace)
         while time.monotonic() < end:
             found = self.admin.items(path)
-            if done(found, len(found)):
+            if done(found):
                 return
             time.sleep(1 + len(found) / 500)
         raise TooSlow(f"{what}: Kueue has not come so far")
@@ -147,23 +139,22 @@ class Maker:
 _KINDS = {OURS: ("PyTorchJob", "kubeflow.org/v1"), JOBS: ("Job", "batch/v1"), PODS: ("Pod", "v1")}
 
 
-async def _all_of(works: list[Any]) -> None:
-    try:
-        async with asyncio.TaskGroup() as group:
-            for work in works:
-                group.create_task(work)
-    except* (TooSlow, BackendError) as errors:
-        raise TooSlow(str(errors.exceptions[0])) from None
-
-
-def _each(names: list[str], work: Callable[[str], object], end: float) -> None:
-    def one(number: int) -> None:
+def _each(given: Sequence[_T], work: Callable[[_T], Object], end: float) -> list[Object]:
+    def one(number: int) -> Object:
         if time.monotonic() > end:
-            raise TooSlow(f"only {number} of {len(names)} were made")
-        work(names[number])
+            raise TooSlow(f"only {number} of {len(given)} were made")
+        return work(given[number])
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        list(pool.map(one, range(len(names))))
+        return list(pool.map(one, range(len(given))))
+
+
+def _copy(job: Object, number: int) -> Object:
+    """Return the job as another run would be submitted."""
+    metadata = job["metadata"]
+    marks = {"labels": {**metadata["labels"], LABEL_RUN: str(uuid4())}, "annotations": metadata["annotations"]}
+    named = {"name": f"{metadata['name']}-{number}", "namespace": metadata["namespace"], **marks}
+    return {"apiVersion": job["apiVersion"], "kind": job["kind"], "metadata": named, "spec": job["spec"]}
 
 
 def _pod_spec() -> Object:

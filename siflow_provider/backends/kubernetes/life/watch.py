@@ -1,52 +1,25 @@
-"""Waits for a run by the process's shared stores: a change of any of its objects wakes it, and it looks at all of them.
+"""Snapshots of a run as they change, for all who wait for it in this process: one of them looks for the others.
 
-State is compared and never counted, so an event that was missed costs nothing. Of each kind of object one list and one
-watch serve every run that waits in this process.
+A task in the triggerer waits twice: to tell of the run, and to read its logs.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
-from siflow_provider.backends.kubernetes.cluster.errors import Denied
-from siflow_provider.backends.kubernetes.cluster.resources import (
-    EVENTS,
-    PODS,
-    RAYCLUSTERS,
-    WORKLOADS,
-    Resource,
-    job_resource,
-)
-from siflow_provider.backends.kubernetes.cluster.shared import ref_key
-from siflow_provider.backends.kubernetes.cluster.shelf import keep
-from siflow_provider.backends.kubernetes.life.look import get_job, judge, queue_label
-from siflow_provider.backends.kubernetes.life.marks import uid_of
 from siflow_provider.backends.kubernetes.life.memory import MEMORY
-from siflow_provider.backends.kubernetes.queueing.source import positions_of
-from siflow_provider.backends.kubernetes.state.objects import Seen
-from siflow_provider.backends.kubernetes.state.queue import newest_workload
-from siflow_provider.backends.kubernetes.state.status import changes_by_time, status_of
-from siflow_provider.core.status import Phase, Status
-from siflow_provider.errors import BackendError, BackendUnavailable
+from siflow_provider.backends.kubernetes.life.observer import Observer
+from siflow_provider.core.status import JobRef, Status
 
 if TYPE_CHECKING:
     from siflow_provider.backends.kubernetes.cluster.shared import Cluster
-    from siflow_provider.backends.kubernetes.cluster.shelf import Kept
-    from siflow_provider.backends.kubernetes.cluster.store import Store
-    from siflow_provider.core.status import JobRef
 
 __all__ = ["watch"]
-
-_SETTLING_SECONDS = 1.0
-_PLACE_SECONDS = 5.0
-_LOOK_AGAIN_SECONDS = 30.0
-_OUTAGE_SECONDS = 5.0
-_UNAUTHORIZED = 401
 
 
 async def watch(cluster: Cluster, ref: JobRef) -> AsyncIterator[Status]:
@@ -56,223 +29,65 @@ async def watch(cluster: Cluster, ref: JobRef) -> AsyncIterator[Status]:
         AccessDenied: the credentials may not read the job (403).
     """
     before: Status | None = None
-    async with AsyncExitStack() as stack:
-        sight = _Sight(cluster, ref, stack)
+    seen = 0
+    async with _shared(cluster, ref) as run:
         while True:
-            now = MEMORY.end_of(ref.uid) or await sight.status()
+            seen, now = await run.newer_than(seen)
             if before is None or replace(now, queued_seconds=before.queued_seconds) != before:
                 before = now
                 yield now
             if now.phase.terminal:
                 return
-            await sight.changed()
 
 
-class _Sight:
-    """What the stores show of one run."""
+class _Shared:
+    """One run and those who wait for it."""
 
-    def __init__(self, cluster: Cluster, ref: JobRef, stack: AsyncExitStack) -> None:
-        self._cluster, self._ref, self._stack = cluster, ref, stack
-        self._key = ref_key(ref)
-        self._wake = asyncio.Event()
-        self._stores: dict[Resource, Store] = {}
-        self._subscribed: set[tuple[Resource, str, str]] = set()
-        self._blind: set[str] = set()
-        self._job: Kept | None = None  # thousands may wait: parsed it would be most of what each of them costs
-        self._in_queue = False
-        self._gone_at: datetime | None = None
-        self._pods: dict[str, Mapping[str, Any]] = {}
-        self._pause: float | None = None
-        self._queue: tuple[str, str] | None = None
-        self._place: tuple[int | None, str] = (None, "")
+    def __init__(self, cluster: Cluster, ref: JobRef) -> None:
+        self.users = 0
+        self._uid = ref.uid
+        self._observer = Observer(cluster, ref)
+        self._looking = asyncio.Lock()
+        self._due = True
+        self._number = 0
+        self._newest: Status | None = None
 
-    async def changed(self) -> None:
-        """Return when anything may be new; after a while too where time alone changes the answer.
+    async def newer_than(self, number: int) -> tuple[int, Status]:
+        """Return the newest snapshot and its number, once that is higher than `number`."""
+        while True:
+            if self._newest is not None and self._number > number:
+                return self._number, self._newest
+            async with self._looking:
+                if self._number <= number:
+                    await self._look()
 
-        While the run waits in a queue its place is asked for, which costs one question for all who wait there.
-        """
-        time = asyncio.get_running_loop().time
-        begun = time()
-        while await self._is_quiet(self._pause):
-            waits = self._queue is not None and time() - begun < _LOOK_AGAIN_SECONDS
-            if not waits or await self._ask_place() != self._place:
-                return
+    async def _look(self) -> None:
+        """Take the next snapshot. Whoever does may be cancelled, and the next one who waits goes on from there."""
+        if not self._due:
+            await self._observer.changed()
+            self._due = True
+        self._newest = MEMORY.end_of(self._uid) or await self._observer.status()
+        self._number += 1
+        self._due = False
 
-    async def _is_quiet(self, seconds: float | None) -> bool:
-        """Wait for so long; say whether nothing happened."""
-        try:
-            async with asyncio.timeout(seconds):
-                await self._wake.wait()
-        except TimeoutError:
-            return True
-        self._wake.clear()
-        return False
-
-    async def _ask_place(self) -> tuple[int | None, str]:
-        if self._queue is None:
-            return None, ""
-        return await positions_of(self._cluster).place(self._ref.namespace, *self._queue)
-
-    async def status(self) -> Status:
-        """Return the snapshot; `unknown` when there is no answer."""
-        try:
-            await self._subscribe()
-            fault = self._fault()
-            if fault is not None:
-                return self._unknown(fault)
-            seen = await self._look()
-            if self._is_told_by_events(seen) and await self._follow_events(seen):
-                seen = await self._look()
-            status = await judge(self._cluster, self._ref, seen)
-            self._queue = _waits_in(status, seen)
-            if self._queue is not None:
-                self._place = await self._ask_place()
-                status = await judge(self._cluster, self._ref, replace(seen, place=self._place))
-        except (BackendUnavailable, Denied) as error:
-            if _is_refused(error):
-                raise
-            return self._unknown(error)
-        self._pause = _pause_of(status, seen)
-        return status
-
-    def _is_told_by_events(self, seen: Seen) -> bool:
-        """Say whether events tell more: why it does not start, or, before its end is judged for good, why it failed."""
-        phase = status_of(self._ref, seen, datetime.now(UTC)).phase
-        return phase in {Phase.STARTING, Phase.RETRYING, Phase.FAILED}
-
-    def _unknown(self, error: BackendError) -> Status:
-        self._pause = _OUTAGE_SECONDS
-        return Status(self._ref, Phase.UNKNOWN, reason=str(error))
-
-    def _fault(self) -> BackendError | None:
-        return next((store.fault for store in self._stores.values() if store.stale_since and store.fault), None)
-
-    async def _subscribe(self) -> None:
-        """See to it that every kind that can tell of the run is watched."""
-        ref = self._ref
-        await self._follow(job_resource(ref.kind), self._key, ref.name)
-        self._take_job()
-        await self._follow(PODS, self._key)
-        if ref.kind == "RayJob":
-            await self._follow(RAYCLUSTERS, self._key)
-        if self._in_queue:
-            await self._follow(WORKLOADS, ref.uid)
-
-    async def _follow(self, resource: Resource, key: str, name: str = "") -> bool:
-        """Subscribe to a key, once; say whether that is new. A kind that may not be seen is noted as such."""
-        if (resource, key, name) in self._subscribed or (resource.plural in self._blind and not name):
-            return False
-        store = self._stores[resource] = self._cluster.store(resource, self._ref.namespace)
-        try:
-            await store.ready()
-            await self._stack.enter_async_context(store.subscribe(key, name=name, wake=self._wake))
-        except BackendUnavailable:
-            raise
-        except BackendError as error:
-            if resource is job_resource(self._ref.kind) or not _is_refused(error):
-                raise
-            self._blind.add(resource.plural)
-            return False
-        self._subscribed.add((resource, key, name))
-        return True
-
-    async def _follow_events(self, seen: Seen) -> bool:
-        uids = [self._ref.uid, *map(uid_of, (*seen.pods, *seen.clusters))]
-        uids += [] if seen.workload is None else [uid_of(seen.workload)]
-        return any([await self._follow(EVENTS, uid) for uid in uids])
-
-    def _take_job(self) -> None:
-        there = self._there()
-        if there is not None:
-            self._gone_at = None
-            self._hold(there)
-
-    def _there(self) -> Kept | None:
-        """Return the job as the store shows it."""
-        kept = self._stores[job_resource(self._ref.kind)].kept(self._key)
-        return next((job for job in kept if job.uid == self._ref.uid), None)
-
-    def _hold(self, job: Kept) -> None:
-        if job is not self._job:
-            self._job, self._in_queue = job, bool(queue_label(job.object()))
-
-    def _objects(self, resource: Resource, key: str | None = None) -> tuple[dict[str, Any], ...]:
-        store = self._stores.get(resource)
-        return () if store is None else store.objects(key or self._key)
-
-    async def _look(self) -> Seen:
-        self._take_job()
-        self._pods.update((uid_of(pod), pod) for pod in self._objects(PODS))
-        job = await self._living_job()
-        workload = newest_workload(self._objects(WORKLOADS, self._ref.uid))
-        events = [
-            event
-            for resource, key, _ in sorted(self._subscribed, key=str)
-            if resource is EVENTS
-            for event in self._objects(EVENTS, key)
-        ]
-        return Seen(
-            job=job,
-            gone=None if job is not None else self._last_seen(),
-            gone_at=self._gone_at,
-            workload=workload,
-            clusters=self._objects(RAYCLUSTERS),
-            pods=self._objects(PODS),
-            gone_pods=self._gone_pods() if job is None or _is_settling(job) else (),
-            events=tuple(events),
-            blind=frozenset(self._blind),
-        )
-
-    async def _living_job(self) -> Mapping[str, Any] | None:
-        """Return the job; one that a store does not show is asked for, since a store may lag behind its submission."""
-        there = self._there()
-        if there is not None:
-            return there.object()
-        if self._stores[job_resource(self._ref.kind)].last_seen_deleted(self._ref.uid) is None:
-            asked = await get_job(self._cluster, self._ref)
-            if asked is not None:
-                self._hold(keep(self._key, asked))
-                return asked
-        self._gone_at = self._gone_at or datetime.now(UTC)
-        return None
-
-    def _last_seen(self) -> Mapping[str, Any] | None:
-        deleted = self._stores[job_resource(self._ref.kind)].last_seen_deleted(self._ref.uid)
-        return deleted or MEMORY.deleted(self._ref.uid) or (None if self._job is None else self._job.object())
-
-    def _gone_pods(self) -> tuple[Mapping[str, Any], ...]:
-        """Return the pods that went while they were watched, in their last state."""
-        gone = self._pods.keys() - {uid_of(pod) for pod in self._objects(PODS)}
-        return tuple(self._stores[PODS].last_seen_deleted(uid) or self._pods[uid] for uid in sorted(gone))
+    async def close(self) -> None:
+        await self._observer.close()
 
 
-def _is_refused(error: BackendError) -> bool:
-    """Say whether waiting cures nothing; a login that is not taken now may be taken again when it is renewed."""
-    return not isinstance(error, BackendUnavailable) and getattr(error, "status", 0) != _UNAUTHORIZED
+_runs: WeakKeyDictionary[Cluster, dict[JobRef, _Shared]] = WeakKeyDictionary()
 
 
-def _waits_in(status: Status, seen: Seen) -> tuple[str, str] | None:
-    """Return the queue and the name of the Workload that waits there."""
-    if status.phase is not Phase.QUEUED or status.queue is None or seen.workload is None:
-        return None
-    return status.queue.queue, str(seen.workload["metadata"]["name"])
-
-
-def _pause_of(status: Status, seen: Seen) -> float | None:
-    """Return after how long to look again although nothing happened; None where only a change can bring anything."""
-    if status.phase.terminal:
-        return None
-    if _is_settling(seen.job or {}):
-        return _SETTLING_SECONDS
-    if status.phase is Phase.QUEUED:
-        return _PLACE_SECONDS
-    if status.phase is Phase.RUNNING and not changes_by_time(status.ref, seen, datetime.now(UTC)):
-        return None
-    return _LOOK_AGAIN_SECONDS
-
-
-def _is_settling(job: Mapping[str, Any]) -> bool:
-    """Say whether the controller has written the end of the job, and only the pods that explain it are waited for."""
-    status = job.get("status") or {}
-    over = {each.get("type") for each in status.get("conditions") or [] if each.get("status") == "True"}
-    return bool(over & {"Succeeded", "Failed"}) or status.get("jobDeploymentStatus") in {"Complete", "Failed"}
+@asynccontextmanager
+async def _shared(cluster: Cluster, ref: JobRef) -> AsyncIterator[_Shared]:
+    runs = _runs.setdefault(cluster, {})
+    run = runs.get(ref)
+    if run is None:
+        run = runs[ref] = _Shared(cluster, ref)
+    run.users += 1
+    try:
+        yield run
+    finally:
+        run.users -= 1
+        if not run.users:
+            del runs[ref]
+            await run.close()

@@ -8,6 +8,7 @@ source: Kueue v0.17.0 pkg/visibility/storage/pending_workloads_lq.go
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -58,6 +59,7 @@ class Line:
         self._standings: dict[str, Standing] = {}
         self._since: float | None = None
         self._left: deque[tuple[float, int]] = deque()
+        self._places_left: list[int] = []
 
     def __len__(self) -> int:
         return len(self._standings)
@@ -71,6 +73,7 @@ class Line:
         self._left.extend((now, place - before) for before, place in enumerate(gone))
         while self._left and self._left[0][0] < now - _WINDOW:
             self._left.popleft()
+        self._places_left = sorted(before for _, before in self._left)
         self._standings = dict(found)
 
     def tell(self, name: str, now: float) -> tuple[int | None, str]:
@@ -85,7 +88,7 @@ class Line:
         return standing.place, ", ".join(parts) + (f"; {estimate}" if estimate else "")
 
     def _estimate(self, place: int, now: float) -> str:
-        moved = sum(before <= place for _, before in self._left)
+        moved = bisect_right(self._places_left, place)
         if moved < _FEWEST or self._since is None:
             return ""
         watched = min(_WINDOW, now - self._since)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,8 @@ from siflow_provider.backends.kubernetes.queueing.line import Line, standings
 from siflow_provider.errors import AccessDenied, BackendError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from siflow_provider.backends.kubernetes.cluster.api import Api
 
 __all__ = ["Positions"]
@@ -21,6 +24,19 @@ _PAGE = 1000
 _SECONDS_PER_TASK = 0.005
 """A line of ten thousand is ten pages: it is looked at every 50 s."""
 _FORGET = 3600.0
+_WOKEN_AT_ONCE = 25
+_BREATH_SECONDS = 0.02
+"""One that is woken works for a millisecond; thousands at once would keep everything else from running."""
+
+Told = tuple[int | None, str]
+"""A place, from 1, and a sentence about it."""
+
+
+@dataclass(slots=True, eq=False)
+class _Follower:
+    workload: str
+    wake: asyncio.Event
+    told: Told
 
 
 @dataclass(slots=True)
@@ -31,6 +47,12 @@ class _Queue:
     asked: float = 0.0
     looked: bool = False
     trouble: str = ""
+    followers: dict[_Follower, None] = field(default_factory=dict)
+    task: asyncio.Task[None] | None = None
+
+    def tell(self, workload: str) -> Told:
+        place, text = self.line.tell(workload, asyncio.get_running_loop().time())
+        return place, text or self.trouble
 
 
 class Positions:
@@ -49,21 +71,66 @@ class Positions:
         self._api = api
         self._queues: dict[tuple[str, str], _Queue] = {}
 
-    async def place(self, namespace: str, local_queue: str, workload: str) -> tuple[int | None, str]:
+    async def place(self, namespace: str, local_queue: str, workload: str) -> Told:
         """Return the Workload's place, from 1, and a sentence; None when it does not wait there or can't be known.
 
         Never raises for what the API server answers: a place is a hint. While a look is under way, the last one
-        answers.
+        answers; where somebody follows the queue, always.
         """
         now = asyncio.get_running_loop().time()
+        queue = self._queue(namespace, local_queue)
+        is_fresh = queue.looked and (queue.task is not None or queue.looking.locked())
+        if now >= queue.next_look and not is_fresh:
+            await self._look_once(namespace, local_queue, queue)
+        return queue.tell(workload)
+
+    def follow(self, namespace: str, local_queue: str, workload: str, wake: asyncio.Event) -> Callable[[], None]:
+        """Set `wake` when the Workload's place or its sentence is another one than now; return what ends that.
+
+        One task looks for all who follow a queue: who waits costs nothing while the line stands still.
+        """
+        queue = self._queue(namespace, local_queue)
+        follower = _Follower(workload, wake, queue.tell(workload))
+        queue.followers[follower] = None
+        if queue.task is None:  # a task of nobody's log: it serves all
+            work = self._keep_looking(namespace, local_queue, queue)
+            queue.task = asyncio.get_running_loop().create_task(work, context=contextvars.Context())
+
+        def leave() -> None:
+            queue.followers.pop(follower, None)
+            if not queue.followers and queue.task is not None:
+                queue.task.cancel()
+                queue.task = None
+
+        return leave
+
+    def _queue(self, namespace: str, local_queue: str) -> _Queue:
         queue = self._queues.setdefault((namespace, local_queue), _Queue())
-        queue.asked = now
-        if now >= queue.next_look and not (queue.looked and queue.looking.locked()):
-            async with queue.looking:
-                if asyncio.get_running_loop().time() >= queue.next_look:
-                    await self._look(namespace, local_queue, queue)
-        place, text = queue.line.tell(workload, asyncio.get_running_loop().time())
-        return place, text or queue.trouble
+        queue.asked = asyncio.get_running_loop().time()
+        return queue
+
+    async def _keep_looking(self, namespace: str, local_queue: str, queue: _Queue) -> None:
+        time = asyncio.get_running_loop().time
+        while True:
+            await asyncio.sleep(max(0.0, queue.next_look - time()))
+            queue.asked = time()
+            await self._look_once(namespace, local_queue, queue)
+            woken = 0
+            for follower in tuple(queue.followers):
+                told = queue.tell(follower.workload)
+                if told == follower.told:
+                    continue
+                follower.told = told
+                follower.wake.set()
+                woken += 1
+                if woken % _WOKEN_AT_ONCE == 0:
+                    await asyncio.sleep(_BREATH_SECONDS)
+
+    async def _look_once(self, namespace: str, local_queue: str, queue: _Queue) -> None:
+        """Look, unless another one just did."""
+        async with queue.looking:
+            if asyncio.get_running_loop().time() >= queue.next_look:
+                await self._look(namespace, local_queue, queue)
 
     async def _look(self, namespace: str, local_queue: str, queue: _Queue) -> None:
         clock = asyncio.get_running_loop()
@@ -93,5 +160,6 @@ class Positions:
                 return items
 
     def _forget(self, now: float) -> None:
-        for key in [key for key, queue in self._queues.items() if now - queue.asked > _FORGET]:
+        old = [key for key, each in self._queues.items() if not each.followers and now - each.asked > _FORGET]
+        for key in old:
             del self._queues[key]

@@ -36,6 +36,7 @@ __all__ = [
     "queue_reason",
     "requeues_of",
     "stay_of",
+    "waits_for_its_queue",
 ]
 
 _TIME_UP = "DeactivatedDueToMaximumExecutionTimeExceeded"
@@ -114,6 +115,11 @@ def queue_reason(job: Object, seen: Seen, now: datetime) -> str:
     texts += _backoff(workload, now)
     told = "; ".join(text for text in texts if text)
     return told or seen.place[1]
+
+
+def waits_for_its_queue(seen: Seen) -> bool:
+    """Say whether nothing but a change in the cluster can change the reason why a queued run waits."""
+    return seen.workload is not None and dig(seen.workload, "status", "requeueState", "requeueAt") is None
 
 
 def _without_workload(job: Object, seen: Seen, now: datetime) -> str:

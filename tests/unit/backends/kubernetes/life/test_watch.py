@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -12,7 +14,7 @@ from siflow_provider.backends.kubernetes.cluster.shared import open_cluster
 from siflow_provider.backends.kubernetes.life.watch import watch
 from siflow_provider.backends.settings import Settings
 from siflow_provider.core.pump import closing_stream
-from siflow_provider.core.status import JobRef, Phase
+from siflow_provider.core.status import JobRef, Phase, Status
 from tests.unit.backends.kubernetes.cluster.conftest import connection
 from tests.unit.backends.kubernetes.cluster.fake_server import FakeServer
 from tests.unit.backends.kubernetes.cluster.things import until
@@ -94,6 +96,29 @@ async def test_a_pod_that_the_queue_put_out_earlier_is_not_blamed_for_the_failur
     assert (end.failure.replica, end.failure.exit_code) == ("master-0", 1)
 
 
+async def test_one_who_leaves_while_he_looks_for_all_leaves_nobody_waiting(
+    server: FakeServer, settings: Settings, pace: Pace
+) -> None:
+    running, ref = failed_job(), REF.model_copy(update={"uid": "shared"})
+    running["metadata"]["uid"] = "shared"
+    server.put(PYTORCHJOBS.path("ml"), {**running, "status": {}})
+    async with open_cluster(settings, pace=pace) as cluster, closing_stream(watch(cluster, ref)) as statuses:
+        assert not (await anext(statuses)).phase.terminal
+        others = [asyncio.create_task(last_of(watch(cluster, ref))) for _ in range(3)]
+        looking = asyncio.create_task(last_of(statuses))
+        await server.watched(2)
+        looking.cancel()
+        await asyncio.gather(looking, return_exceptions=True)
+        server.put(PYTORCHJOBS.path("ml"), running)
+        async with asyncio.timeout(10):
+            ends = await asyncio.gather(*others)
+    assert [end.phase for end in ends] == [Phase.FAILED] * 3
+
+
+async def last_of(statuses: AsyncIterator[Status]) -> Status:
+    return [status async for status in statuses][-1]
+
+
 async def test_who_sees_only_the_end_of_a_failed_run_is_told_the_warnings_too(
     server: FakeServer, settings: Settings, pace: Pace
 ) -> None:
@@ -109,7 +134,7 @@ async def test_who_sees_only_the_end_of_a_failed_run_is_told_the_warnings_too(
 async def test_a_login_that_is_not_taken_for_a_while_ends_nothing_and_blinds_for_nothing(
     server: FakeServer, pace: Pace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("siflow_provider.backends.kubernetes.life.watch._OUTAGE_SECONDS", 0.05)
+    monkeypatch.setattr("siflow_provider.backends.kubernetes.life.observer._OUTAGE_SECONDS", 0.05)
     failed = failed_job()
     failed["metadata"]["uid"] = "refused"
     server.put(PYTORCHJOBS.path("ml"), failed)

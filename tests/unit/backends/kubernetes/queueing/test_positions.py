@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from siflow_provider.backends.kubernetes.cluster.shared import Cluster
 from siflow_provider.backends.kubernetes.queueing.positions import Positions
 from siflow_provider.backends.kubernetes.queueing.source import positions_of
@@ -58,3 +60,24 @@ async def test_a_server_that_is_down_keeps_the_last_known_place(server: Answerin
 
 async def test_all_tasks_of_a_cluster_share_one_view(cluster: Cluster) -> None:
     assert positions_of(cluster) is positions_of(cluster)
+
+
+async def test_who_waits_is_woken_when_the_line_moves_and_not_before(server: Answering, cluster: Cluster) -> None:
+    positions = Positions(cluster.api, interval=0.01)
+    server.line_up("nlp", "gpu", ("nlp", "a"), ("nlp", "b"))
+    await positions.place("nlp", "gpu", "b")
+    first, second = asyncio.Event(), asyncio.Event()
+    leaving = [positions.follow("nlp", "gpu", name, wake) for name, wake in (("a", first), ("b", second))]
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(second.wait(), 0.2)
+    assert server.asked[PATH] > 1
+    assert not first.is_set()
+    server.line_up("nlp", "gpu", ("nlp", "b"))
+    await asyncio.wait_for(second.wait(), 10)
+    assert await positions.place("nlp", "gpu", "b") == (1, "place 1 in its queue")
+    for leave in leaving:
+        leave()
+    await asyncio.sleep(0.05)
+    asked = server.asked[PATH]
+    await asyncio.sleep(0.1)
+    assert server.asked[PATH] == asked
