@@ -31,7 +31,7 @@ CONNECTION_FIELDS: dict[str, dict[str, Any]] = {
     "elastic_jobs": _field("Elastic jobs", "kubernetes: Kueue's elastic-jobs feature gate is on.", "boolean"),
     "training_api": _field(
         "Training API",
-        "kubernetes: what a PyTorchJob becomes.",
+        "kubernetes: what a PyTorchJob becomes; auto = a TrainJob only where the cluster has no PyTorchJob.",
         enum=["auto", "pytorchjob", "trainjob"],
         default="auto",
     ),

@@ -68,6 +68,7 @@ class JobRef(Frozen):
         name: the full name, such as `bert-3f9c1a7`.
         context: the kubeconfig context of its cluster; "" for the connection's own, or where there is none.
         namespace: the Kubernetes namespace; "" where there is none.
+        api: the kind of the object in its cluster, where that is another one than the job's: `TrainJob`; else "".
         uid: the backend's own id of this very object; a new object of the same name has another.
         task_uuid: the run's own id (`TASK_UUID` in the task), the same for each attempt.
         attempt: number of this submission within the run, from 1.
@@ -78,9 +79,15 @@ class JobRef(Frozen):
     name: str
     context: str = ""
     namespace: str = ""
+    api: str = ""
     uid: str
     task_uuid: str
     attempt: int = 1
+
+    @property
+    def object_kind(self) -> str:
+        """The kind of the object in its cluster."""
+        return self.api or self.kind
 
 
 class LogCursor(Frozen):

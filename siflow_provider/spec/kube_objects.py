@@ -84,11 +84,13 @@ def _has(patch: Any, path: tuple[str, ...]) -> bool:
     return True
 
 
-_SIZES = frozenset({"resources", "overhead", "tolerations", "affinity", "nodeSelector"})
-_COUNTS = frozenset({"replicas", "minReplicas", "maxReplicas", "numOfHosts", "groupName", "name", "restartPolicy"})
+_SIZES = frozenset({"resources", "overhead", "tolerations", "affinity", "nodeSelector", "resourcesPerNode"})
+_COUNTS = frozenset({
+    "replicas", "minReplicas", "maxReplicas", "numOfHosts", "numNodes", "groupName", "name", "restartPolicy",
+})  # fmt: skip
 _STEPS = frozenset({
     "spec", "pytorchReplicaSpecs", "Master", "Worker", "rayClusterSpec", "headGroupSpec", "workerGroupSpecs",
-    "submitterPodTemplate", "template", "containers", "initContainers",
+    "submitterPodTemplate", "trainer", "template", "containers", "initContainers",
 })  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from siflow_provider.backends.kubernetes.cluster.features import TrainingApi
 from siflow_provider.backends.kubernetes.rendering import render
 from siflow_provider.core.identity import Identity
 from siflow_provider.core.protocol import Manifest, RenderContext
@@ -19,6 +20,10 @@ GOLDEN = Path(__file__).parent
 SPECS = GOLDEN.parents[1] / "example_dags" / "specs"
 CATALOG = SPECS / "catalog.yaml"
 FORMS = sorted([*(path for path in SPECS.glob("*.yaml") if path != CATALOG), *(GOLDEN / "forms").glob("*.yaml")])
+TRAINJOB_FORMS = [form for form in FORMS if form.stem in {"everything-pytorch", "minimal-pytorch", "templates"}]
+"""Those of kind PyTorchJob whose TrainJobs are kept too."""
+_PYTORCHJOBS_PATCH = "patch: {spec: {runPolicy: {ttlSecondsAfterFinished: 3600}}}"
+_TRAINJOBS_PATCH = "patch: {metadata: {annotations: {example.com/shift: night}}}"
 CONTEXT = RenderContext(identity=Identity(dag_id="dag", task_id="task", run_id="run"), user_name="user")
 
 
@@ -39,10 +44,17 @@ def rendered(form: Path) -> Manifest:
     return rendered_form(form, form)
 
 
-def rendered_form(form: Path, source: Source) -> Manifest:
+def rendered_trainjob(form: Path) -> Manifest:
+    """Render one form of kind PyTorchJob as for a cluster with Kubeflow Trainer; a patch of a PyTorchJob is no such."""
+    text = form.read_text(encoding="utf-8").replace(_PYTORCHJOBS_PATCH, _TRAINJOBS_PATCH)
+    return rendered_form(form, text, "TrainJob")
+
+
+def rendered_form(form: Path, source: Source, training_api: TrainingApi = "PyTorchJob") -> Manifest:
     """Render another content of the form; only a form with a project group takes names from the catalog."""
     catalog = load_catalog(CATALOG) if "\nproject_group:" in form.read_text(encoding="utf-8") else None
-    return render(resolve(load(source, catalog=catalog, templates=True), catalog, user="user", templates=True), CONTEXT)
+    task = resolve(load(source, catalog=catalog, templates=True), catalog, user="user", templates=True)
+    return render(task, CONTEXT, training_api)
 
 
 def written(manifest: Manifest) -> str:
@@ -54,3 +66,8 @@ def written(manifest: Manifest) -> str:
 def golden(form: Path) -> Path:
     """Return where the form's manifest is kept."""
     return GOLDEN / f"{form.stem}.yaml"
+
+
+def golden_trainjob(form: Path) -> Path:
+    """Return where the form's manifest for Kubeflow Trainer is kept."""
+    return GOLDEN / "trainjob" / f"{form.stem}.yaml"

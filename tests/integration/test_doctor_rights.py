@@ -27,9 +27,9 @@ from tests.control_plane.plane import ControlPlane
 from tests.control_plane.queues import Queues
 from tests.integration.logins import Logins
 
-_SERVED = [rule for rule in RULES if rule.feature != "podmonitor"]  # this control plane has no Prometheus operator
+_SERVED = [rule for rule in RULES if rule.feature not in {"podmonitor", "trainjob"}]  # what this control plane lacks
 _PODS = next(rule for rule in RULES if rule.resource == "pods")
-_NEEDED = [rule for rule in RULES if rule.needed]
+_NEEDED = [rule for rule in _SERVED if rule.needed]
 
 
 def _name(rule: Rule) -> str:

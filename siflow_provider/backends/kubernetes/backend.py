@@ -1,4 +1,4 @@
-"""The Kubernetes backend: PyTorchJobs and RayJobs on a cluster, queued by Kueue where it has that."""
+"""The Kubernetes backend: PyTorchJobs (or TrainJobs) and RayJobs on a cluster, queued by Kueue where it has that."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from siflow_provider.errors import BackendError, Reason, UnsupportedError, Usage
 from siflow_provider.spec.task import RayJob
 
 if TYPE_CHECKING:
+    from siflow_provider.backends.kubernetes.cluster.features import TrainingApi
     from siflow_provider.backends.kubernetes.cluster.shared import Cluster
     from siflow_provider.backends.settings import Settings
     from siflow_provider.core.identity import Identity
@@ -70,9 +71,6 @@ class KubernetesBackend:
             SpecError: its catalog is wrong.
             BackendUnavailable: its login plugin gave nothing now.
         """
-        if self._settings.training_api == "trainjob":
-            hint = "Set it to `pytorchjob`, or leave it out."
-            raise UsageError("`training_api: trainjob`: this version submits PyTorchJobs only.", hint=hint)
         await asyncio.to_thread(self._places.read, self._settings)
         async with AsyncExitStack() as stack:
             self._clusters[""] = await stack.enter_async_context(open_cluster(self._settings))
@@ -90,23 +88,28 @@ class KubernetesBackend:
     def unsupported(self, task: ResolvedTask) -> list[Reason]:
         """Return each field that this cluster can't honour, with the reason."""
         self._places.add_task(task)
-        return [*rendering.unsupported(task), *self._elastic(task)]
+        return [*rendering.unsupported(task, self._rendered_as), *self._elastic(task)]
 
     def warnings(self, task: ResolvedTask) -> list[str]:
         """Return what is honoured only in part, one sentence each."""
         return rendering.warnings(task)
 
     def render(self, task: ResolvedTask, context: RenderContext) -> Manifest:
-        """Return the objects that will be submitted, as for a cluster with queues."""
+        """Return the objects that will be submitted, as for a cluster with queues.
+
+        A cluster without PyTorchJob gets a TrainJob in its place, which only the submission can know.
+        """
         reasons = self.unsupported(task)
         if reasons:
             raise UnsupportedError(reasons, backend=self.name)
-        return rendering.render(task, context)
+        return rendering.render(task, context, self._rendered_as)
 
     async def submit(self, manifest: Manifest) -> JobRef:
         """Create the job and what belongs to it, or return the one of the same identity."""
         context = manifest.task.context or ""
-        return await submitting.submit(await self._cluster(context), manifest, context=context)
+        return await submitting.submit(
+            await self._cluster(context), manifest, context=context, training_api=self._settings.training_api
+        )
 
     async def find(self, identity: Identity) -> JobRef | None:
         """Return this attempt of the run, by its labels."""
@@ -172,7 +175,9 @@ class KubernetesBackend:
 
     async def quota(self, task: ResolvedTask, *, idle: bool = True) -> QuotaReport:
         """Return the four answers for the whole task in the queue of its first instance."""
-        return await ask_quota(await self._cluster(task.context or ""), task, idle=idle)
+        return await ask_quota(
+            await self._cluster(task.context or ""), task, idle=idle, training_api=self._settings.training_api
+        )
 
     async def _attempts(self, run: str, own: str | None = None, *, attempt: int | None = None) -> list[JobRef]:
         """Return what is found in any context; a silent one counts only where the run may be: in `own`, None = any."""
@@ -200,7 +205,7 @@ class KubernetesBackend:
 
     async def _place(self, context: str) -> Place:
         cluster = await self._cluster(context)
-        return Place(cluster, context, self._places.namespaces(context, cluster.namespace))
+        return Place(cluster, context, self._places.namespaces(context, cluster.namespace), self._settings.training_api)
 
     async def _cluster(self, context: str) -> Cluster:
         if self._stack is None:
@@ -210,6 +215,10 @@ class KubernetesBackend:
             if context not in self._clusters:
                 self._clusters[context] = await self._stack.enter_async_context(open_cluster(self._settings, context))
         return self._clusters[context]
+
+    @property
+    def _rendered_as(self) -> TrainingApi:
+        return "TrainJob" if self._settings.training_api == "trainjob" else "PyTorchJob"
 
     def _elastic(self, task: ResolvedTask) -> list[Reason]:
         form = task.task

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from siflow_provider.backends.kubernetes.names import LABEL_MANAGED_BY, RUN_DIR
 from siflow_provider.backends.kubernetes.patch import protected_paths
 from siflow_provider.backends.kubernetes.storage import HOSTFILES
+from siflow_provider.backends.kubernetes.trainjob import MASTER_PORT, MAX_WORKERS
 from siflow_provider.errors import Reason
 from siflow_provider.spec.base import is_template
 from siflow_provider.spec.kube_names import is_label_value
@@ -15,6 +16,7 @@ from siflow_provider.spec.task import RayJob
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from siflow_provider.backends.kubernetes.cluster.features import TrainingApi
     from siflow_provider.spec.resolve import Mount, ResolvedTask
 
 __all__ = ["unsupported", "warnings"]
@@ -23,14 +25,20 @@ MAX_COMMAND_BYTES = 128 * 1024 - 1
 """The longest single argument that Linux gives a program (source: linux/binfmts.h, MAX_ARG_STRLEN, 32 pages)."""
 
 _TAKEN_PORTS = {
-    "PyTorchJob": {23456: "the port where the replicas meet (MASTER_PORT)"},
+    "PyTorchJob": {MASTER_PORT: "the port where the replicas meet (MASTER_PORT)"},
     "RayJob": {6379: "Ray's own (GCS)", 8265: "Ray's dashboard", 10001: "Ray's client server"},
 }
+_PYTORCHJOBS_OWN = ("pytorchReplicaSpecs", "runPolicy", "elasticPolicy", "nprocPerNode")
 _SOURCES = {"volume": "volumes", "dataset": "datasets", "model": "models"}
 
 
-def unsupported(task: ResolvedTask) -> list[Reason]:
-    """Return each field that this backend can't honour, with the reason. Pure."""
+def unsupported(task: ResolvedTask, training_api: TrainingApi = "PyTorchJob") -> list[Reason]:
+    """Return each field that this backend can't honour, with the reason. Pure.
+
+    Args:
+        task: the task.
+        training_api: what a form of kind PyTorchJob becomes.
+    """
     return [
         *_command(task),
         *_mounts(task),
@@ -39,6 +47,7 @@ def unsupported(task: ResolvedTask) -> list[Reason]:
         *_port(task),
         *_runtime_env(task),
         *_patch(task),
+        *(_as_trainjob(task) if training_api == "TrainJob" and task.task.kind == "PyTorchJob" else ()),
     ]
 
 
@@ -146,3 +155,21 @@ def _patch(task: ResolvedTask) -> Iterator[Reason]:
         yield Reason(
             f"kubernetes.patch.{path}", "MarkOfTheRun", "the job is found again by this, so a patch can't change it"
         )
+
+
+def _as_trainjob(task: ResolvedTask) -> Iterator[Reason]:
+    """Yield what a PyTorchJob could carry and a TrainJob can't."""
+    spec = task.task.kubernetes.patch.get("spec")
+    for name in spec if isinstance(spec, dict) else ():
+        path = f"kubernetes.patch.spec.{name}"
+        if name in _PYTORCHJOBS_OWN:
+            yield Reason(
+                path,
+                "NoSuchField",
+                "the task becomes a TrainJob, which has no such field; its pods are patched by spec.runtimePatches",
+            )
+        elif name == "runtimeRef":
+            yield Reason(path, "RuntimeOfTheRun", "the run's own runtime says what its pods are")
+    workers = task.task.workers
+    if not is_template(workers) and workers > MAX_WORKERS:
+        yield Reason("workers", "TooMany", f"a TrainJob's names have room for {MAX_WORKERS}, not for {workers}")

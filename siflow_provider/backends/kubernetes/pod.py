@@ -6,7 +6,7 @@ it comes out as he wrote it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from siflow_provider.backends.kubernetes.amounts import amounts, half_memory
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from siflow_provider.spec.compute import Instance
     from siflow_provider.spec.resolve import Flavor, ResolvedTask
 
-__all__ = ["Replica", "node_affinity", "replica_env", "replica_pod", "shared_pod_fields"]
+__all__ = ["UNBUFFERED", "Replica", "node_affinity", "replica_env", "replica_pod", "shared_pod_fields"]
 
 HOSTNAME = "kubernetes.io/hostname"
 UNBUFFERED = "PYTHONUNBUFFERED"
@@ -47,6 +47,7 @@ class Replica:
         command: argv; None leaves the start to the controller.
         args: more argv; apart from `command` so that a reader sees which part is the author's.
         env: variables of the role, stronger than the task's.
+        fields: variables of the role that are a field of the pod, by its path.
     """
 
     role: str
@@ -57,6 +58,7 @@ class Replica:
     command: tuple[str, ...] | None
     env: Mapping[str, str]
     args: tuple[str, ...] = ()
+    fields: Mapping[str, str] = field(default_factory=dict)
 
 
 def replica_pod(task: ResolvedTask, context: RenderContext, replica: Replica) -> dict[str, Any]:
@@ -69,7 +71,7 @@ def replica_pod(task: ResolvedTask, context: RenderContext, replica: Replica) ->
         container["command"] = [kubelet_literal(word) for word in replica.command]
     if replica.args:
         container["args"] = [kubelet_literal(word) for word in replica.args]
-    container["env"] = replica_env(task, context, replica.env)
+    container["env"] = replica_env(task, context, replica.env, replica.fields)
     if size:
         container["resources"] = {"requests": size, "limits": dict(size)}
     if task.task.monitoring is not None:
@@ -119,11 +121,13 @@ def node_affinity(task: ResolvedTask, *, only: bool) -> dict[str, Any] | None:
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
 
 
-def replica_env(task: ResolvedTask, context: RenderContext, own: Mapping[str, str]) -> list[dict[str, Any]]:
+def replica_env(
+    task: ResolvedTask, context: RenderContext, own: Mapping[str, str], fields: Mapping[str, str]
+) -> list[dict[str, Any]]:
     """Return the environment, each name once, in order of name; hidden values are references to the Secret.
 
     Python's output is unbuffered everywhere: the training operator sees to that by itself and adds the name, which so
-    must not stand here; KubeRay does not.
+    must not stand here; KubeRay and Kubeflow Trainer do not.
     """
     plain = {**task_env(task, context), RESULTS_ENV: RESULTS_FILE, **own}
     if task.task.ssh:
@@ -132,9 +136,10 @@ def replica_env(task: ResolvedTask, context: RenderContext, own: Mapping[str, st
     secret = env_secret(job_name(task, context.identity))
     for name in task.hidden:
         entries[name] = {"valueFrom": {"secretKeyRef": {"name": secret, "key": name}}}
+    entries |= {name: {"valueFrom": {"fieldRef": {"fieldPath": path}}} for name, path in fields.items()}
     if isinstance(task.task, RayJob):
         entries[UNBUFFERED] = {"value": "1"}
-    else:
+    elif UNBUFFERED not in own:
         entries.pop(UNBUFFERED, None)
     return [{"name": name, **entries[name]} for name in sorted(entries)]
 

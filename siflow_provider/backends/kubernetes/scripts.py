@@ -41,6 +41,11 @@ _LINGER = f"""
 [ "$code" != 0 ] || supervise sleep {_LINGER_SECONDS}
 """
 
+_LINGER_ON_RANK_0 = f"""
+# The job ends as soon as rank 0 has succeeded: the ranks that are about to end get the time to do so.
+[ "$code" != 0 ] || [ "$RANK" != 0 ] || supervise sleep {_LINGER_SECONDS}
+"""
+
 _END = """
 exit "$code"
 """
@@ -144,15 +149,16 @@ ray.shutdown()
 """
 
 
-def render_wrapper(task: ResolvedTask, *, lingers: bool) -> str:
+def render_wrapper(task: ResolvedTask, *, lingers: bool, one_for_all: bool = False) -> str:
     """Return what a PyTorchJob's replica runs with the command's argv (`bash -c COMMAND`) as its arguments.
 
     Args:
         task: the task.
         lingers: True for a master with workers: its end is theirs, so it leaves them a moment to end by themselves.
+        one_for_all: True where all ranks run the same: the master is then who finds himself to be rank 0.
     """
-    ssh, linger = _WITH_SSH if task.task.ssh else "", _LINGER if lingers else ""
-    return "".join([_PURPOSE, REPORT, SUPERVISE, ssh, _RUN_SUPERVISED, linger, _END])
+    ssh, linger = _WITH_SSH if task.task.ssh else "", _LINGER_ON_RANK_0 if one_for_all else _LINGER
+    return "".join([_PURPOSE, REPORT, SUPERVISE, ssh, _RUN_SUPERVISED, linger if lingers else "", _END])
 
 
 def render_scripts(task: ResolvedTask) -> dict[str, str]:

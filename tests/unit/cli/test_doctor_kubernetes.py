@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -58,7 +59,15 @@ def test_the_file_says_what_is_lost_without_each_optional_rule() -> None:
 
 def test_only_rights_of_kinds_that_are_there_are_asked_for() -> None:
     assert {rule.group for rule in rules_for(BARE)} == {""}
-    assert rules_for(FULL) == RULES
+    assert rules_for(FULL) == tuple(rule for rule in RULES if rule.feature != "trainjob")
+
+
+def test_only_rights_of_the_training_api_that_is_used_are_asked_for() -> None:
+    both = replace(FULL, trainjob=True)
+    trains = tuple(rule for rule in RULES if rule.feature != "pytorchjob")
+    assert rules_for(both) == rules_for(FULL)
+    assert rules_for(both, "trainjob") == trains
+    assert rules_for(replace(FULL, trainjob=True, pytorchjob=False)) == trains
 
 
 def test_a_missing_right_comes_with_the_yaml_to_add() -> None:
@@ -98,6 +107,14 @@ def test_a_cluster_without_any_kind_of_job_is_a_fault_and_says_what_to_install()
         assert (check.ok, check.needed) == (False, True)
         assert kind in check.found
         assert f"install {'the Kubeflow ' if kind == 'PyTorchJob' else ''}{program}" in check.mend
+
+
+def test_kubeflow_trainer_stands_in_for_the_training_operator() -> None:
+    checks = {check.name: check for check in served_checks(replace(BARE, trainjob=True))}
+    assert checks["kind TrainJob"].ok
+    assert "kind PyTorchJob" not in checks
+    (missing,) = [each for each in served_checks(FULL, "trainjob") if each.name == "kind TrainJob"]
+    assert "install Kubeflow Trainer" in missing.mend
 
 
 def test_a_cluster_without_queues_starts_jobs_at_once() -> None:

@@ -60,22 +60,23 @@ async def _context(settings: Settings, context: str, places: Places, wanted: Wan
     try:
         async with open_cluster(settings, context, pace=_PACE) as cluster:
             namespaces = places.namespaces(context, cluster.namespace)
-            checks = await _cluster(cluster, namespaces, wanted)
+            checks = await _cluster(cluster, namespaces, wanted, settings.training_api)
     except SiflowError as error:
         checks = [Check("API server", False, error.message, error.hint or "correct the connection's login")]
     return [replace(check, name=f"{context}: {check.name}") for check in checks] if context else checks
 
 
-async def _cluster(cluster: Cluster, namespaces: list[str], wanted: Wanted) -> list[Check]:
+async def _cluster(cluster: Cluster, namespaces: list[str], wanted: Wanted, training_api: str) -> list[Check]:
     features = await cluster.features()
-    kinds = [kind for kind, served in (("PyTorchJob", features.pytorchjob), ("RayJob", features.rayjob)) if served]
+    served = {"PyTorchJob": features.pytorchjob, "TrainJob": features.trainjob, "RayJob": features.rayjob}
+    kinds = [kind for kind in (features.training_api(training_api), "RayJob") if served[kind]]
     missing, spaces, taken, named = await asyncio.gather(
-        ask_rights(cluster.api, rules_for(features), namespaces),
+        ask_rights(cluster.api, rules_for(features, training_api), namespaces),
         asyncio.gather(*(_namespace(cluster, namespace) for namespace in namespaces)),
         asyncio.gather(*(try_job(cluster.api, kind, namespace) for kind in kinds for namespace in namespaces)),
         _named(cluster, features, wanted),
     )
-    return [*served_checks(features), *spaces, *rights_checks(missing), *taken, *named]
+    return [*served_checks(features, training_api), *spaces, *rights_checks(missing), *taken, *named]
 
 
 async def _namespace(cluster: Cluster, namespace: str) -> Check:

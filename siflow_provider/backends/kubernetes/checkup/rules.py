@@ -55,10 +55,19 @@ _JOB = ("create", "get", "list", "watch", "patch", "delete")
 _OWNED = ("create", "get", "delete")
 _SEEN = ("list", "watch")
 _QUOTA = "quota is unknown, and a task that can never be admitted is not refused"
+_TRAINER = "trainer.kubeflow.org"
 _KUEUE, _VISIBILITY = "kueue.x-k8s.io", "visibility.kueue.x-k8s.io"
 
 RULES = (
     Rule("kubeflow.org", "pytorchjobs", _JOB, "the job itself", feature="pytorchjob"),
+    Rule(
+        _TRAINER, "trainjobs", _JOB, "the job itself, on a cluster with Kubeflow Trainer and without PyTorchJob",
+        feature="trainjob",
+    ),
+    Rule(
+        _TRAINER, "trainingruntimes", ("create", "get", "patch", "delete"), "what the pods of a TrainJob are",
+        feature="trainjob",
+    ),
     Rule("ray.io", "rayjobs", _JOB, "the job itself", feature="rayjob"),
     Rule("", "secrets", _OWNED, "hidden variables and SSH keys of a job"),
     Rule("", "configmaps", _OWNED, "scripts and hostfiles of a job"),
@@ -124,6 +133,13 @@ RULES = (
 """In the order of `deploy/rbac.yaml`."""
 
 
-def rules_for(features: Features) -> tuple[Rule, ...]:
-    """Return the rights that are of use on a cluster that has this."""
-    return tuple(rule for rule in RULES if not rule.feature or getattr(features, rule.feature))
+def rules_for(features: Features, training_api: str = "auto") -> tuple[Rule, ...]:
+    """Return the rights that are of use on a cluster that has this.
+
+    Args:
+        features: what it has.
+        training_api: the connection's word on what a form of kind PyTorchJob becomes.
+    """
+    unused = "pytorchjob" if features.training_api(training_api) == "TrainJob" else "trainjob"
+    used = [rule for rule in RULES if rule.feature != unused]
+    return tuple(rule for rule in used if not rule.feature or getattr(features, rule.feature))

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from siflow_provider.backends.kubernetes.cluster.resources import PODMONITORS, PYTORCHJOBS, RAYJOBS, WORKLOADS, Resource
+from siflow_provider.backends.kubernetes.cluster.resources import (
+    PODMONITORS,
+    PYTORCHJOBS,
+    RAYJOBS,
+    TRAINJOBS,
+    WORKLOADS,
+    Resource,
+)
 from siflow_provider.core.checkup import Check
 
 if TYPE_CHECKING:
@@ -15,6 +22,10 @@ __all__ = ["served_checks"]
 _TRAINING_OPERATOR = (
     "install the Kubeflow training operator: kubectl apply --server-side -k "
     '"github.com/kubeflow/training-operator.git/manifests/overlays/standalone?ref=v1.9.3"'
+)
+_TRAINER = (
+    "install Kubeflow Trainer: kubectl apply --server-side -k "
+    '"https://github.com/kubeflow/trainer.git/manifests/overlays/manager?ref=v2.2.0"'
 )
 _KUBERAY = (
     "install KubeRay: helm repo add kuberay https://ray-project.github.io/kuberay-helm/ && "
@@ -27,12 +38,20 @@ _QUEUES = (
 _MONITORS = "install the Prometheus operator; until then annotations on the pods say where metrics are"
 
 
-def served_checks(features: Features) -> list[Check]:
-    """Return a check of the API server and one of each kind that tasks use."""
-    can_run = features.pytorchjob or features.rayjob
+def served_checks(features: Features, training_api: str = "auto") -> list[Check]:
+    """Return a check of the API server and one of each kind that tasks use.
+
+    Args:
+        features: what the cluster has.
+        training_api: the connection's word on what a form of kind PyTorchJob becomes.
+    """
+    trains = features.training_api(training_api) == "TrainJob"
+    in_place, usual = (TRAINJOBS, features.trainjob, _TRAINER), (PYTORCHJOBS, features.pytorchjob, _TRAINING_OPERATOR)
+    trainer = in_place if trains else usual
+    can_run = trainer[1] or features.rayjob
     return [
         Check("API server", True, features.server or "its version is not told"),
-        _kind(features, PYTORCHJOBS, features.pytorchjob, _TRAINING_OPERATOR, needed=not can_run),
+        _kind(features, *trainer, needed=not can_run),
         _kind(features, RAYJOBS, features.rayjob, _KUBERAY, needed=not can_run),
         _kind(features, WORKLOADS, features.kueue, _QUEUES, lost="jobs start at once, without queue and quota"),
         _kind(features, PODMONITORS, features.podmonitor, _MONITORS, lost="`monitoring` falls back to annotations"),

@@ -2,7 +2,8 @@
 
 Who may create jobs may ask this, so no right to read the webhooks' configuration is needed; and a webhook whose
 service is down shows here and not in its configuration.
-source: Kubernetes v1.36 API concepts, "Dry-run"; webhooks of training-operator v1.9.3, KubeRay v1.6.0, Kueue v0.17.0
+source: Kubernetes v1.36 API concepts, "Dry-run"; webhooks of training-operator v1.9.3, Trainer v2.2.0, KubeRay v1.6.0,
+Kueue v0.17.0
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from siflow_provider.backends.kubernetes.cluster.errors import AlreadyExists, Denied, QuotaExceeded
 from siflow_provider.backends.kubernetes.cluster.resources import Resource, job_resource
+from siflow_provider.backends.kubernetes.life.runtime import lacks_runtime
 from siflow_provider.core.checkup import Check
 from siflow_provider.errors import BackendError
 
@@ -30,6 +32,7 @@ def _pod(container: str) -> dict[str, Any]:
 _MASTER = {"replicas": 1, "restartPolicy": "Never", "template": _pod("pytorch")}
 _SPECS: dict[str, dict[str, Any]] = {
     "PyTorchJob": {"runPolicy": {"suspend": True}, "pytorchReplicaSpecs": {"Master": _MASTER}},
+    "TrainJob": {"suspend": True, "runtimeRef": {"kind": "TrainingRuntime", "name": _NAME}},
     "RayJob": {
         "entrypoint": "true",
         "suspend": True,
@@ -47,6 +50,8 @@ async def try_job(api: Api, kind: str, namespace: str) -> Check:
     except (AlreadyExists, QuotaExceeded):
         pass  # it came past all webhooks
     except Denied as error:
+        if lacks_runtime(error):  # a dry run can't make one first, and nothing but that was wrong
+            return Check(name, True, "a dry run is answered")
         return Check(name, False, f"not tried: {error.message}", error.hint, needed=False)
     except BackendError as error:
         return Check(name, False, error.message, _MEND)

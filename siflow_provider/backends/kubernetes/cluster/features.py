@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from siflow_provider.backends.kubernetes.cluster.errors import NotFound
 from siflow_provider.backends.kubernetes.cluster.resources import (
@@ -19,7 +19,10 @@ from siflow_provider.backends.kubernetes.cluster.resources import (
 if TYPE_CHECKING:
     from siflow_provider.backends.kubernetes.cluster.api import Api
 
-__all__ = ["Features", "discover"]
+__all__ = ["Features", "TrainingApi", "discover"]
+
+TrainingApi = Literal["PyTorchJob", "TrainJob"]
+"""The kinds of object that a form of kind PyTorchJob can become."""
 
 Served = dict[str, dict[str, frozenset[str]]]
 """Group -> version, the preferred one first -> plural names."""
@@ -44,6 +47,17 @@ class Features:
     podmonitor: bool
     versions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     server: str = ""
+
+    def training_api(self, wanted: str) -> TrainingApi:
+        """Return what a form of kind PyTorchJob becomes here.
+
+        Args:
+            wanted: the connection's word: `pytorchjob`, `trainjob`, or `auto`, which takes a TrainJob only where the
+                cluster has no PyTorchJob.
+        """
+        if wanted == "auto":
+            return "TrainJob" if self.trainjob and not self.pytorchjob else "PyTorchJob"
+        return "TrainJob" if wanted == "trainjob" else "PyTorchJob"
 
 
 async def discover(api: Api) -> Features:

@@ -6,9 +6,13 @@ source: training-operator v1.9.3, KubeRay v1.6.0, Kueue v0.17.0, Trainer v2.2.0 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from siflow_provider.errors import UsageError
+
+if TYPE_CHECKING:
+    from siflow_provider.core.status import JobRef
 
 __all__ = [
     "CLAIMS",
@@ -28,10 +32,12 @@ __all__ = [
     "RAYJOBS",
     "RESOURCEFLAVORS",
     "SECRETS",
+    "TRAINING_RUNTIMES",
     "TRAINJOBS",
     "WORKLOADS",
     "Resource",
     "job_resource",
+    "resource_of",
 ]
 
 
@@ -86,6 +92,7 @@ PYTORCHJOBS = Resource("kubeflow.org", "v1", "pytorchjobs", "PyTorchJob")
 RAYJOBS = Resource("ray.io", "v1", "rayjobs", "RayJob")
 RAYCLUSTERS = Resource("ray.io", "v1", "rayclusters", "RayCluster")
 TRAINJOBS = Resource("trainer.kubeflow.org", "v1alpha1", "trainjobs", "TrainJob")
+TRAINING_RUNTIMES = Resource("trainer.kubeflow.org", "v1alpha1", "trainingruntimes", "TrainingRuntime")
 
 _KUEUE = "kueue.x-k8s.io"
 WORKLOADS = Resource(_KUEUE, "v1beta2", "workloads", "Workload")
@@ -106,6 +113,11 @@ JOBS = Resource("batch", "v1", "jobs", "Job")
 PODMONITORS = Resource("monitoring.coreos.com", "v1", "podmonitors", "PodMonitor")
 
 _JOB_KINDS = {resource.kind: resource for resource in (PYTORCHJOBS, RAYJOBS, TRAINJOBS)}
+
+
+def resource_of(ref: JobRef) -> Resource:
+    """Return the resource that the job of a ref is."""
+    return job_resource(ref.object_kind)
 
 
 def job_resource(kind: str) -> Resource:

@@ -19,6 +19,7 @@ from siflow_provider.backends.kubernetes.cluster.resources import (
     PYTORCHJOBS,
     RAYCLUSTERS,
     RAYJOBS,
+    TRAINJOBS,
     WORKLOADS,
     Resource,
 )
@@ -49,25 +50,27 @@ class Place:
         cluster: an open one.
         context: its name in a ref.
         namespaces: those of the connection and its catalog, and of the tasks that this process works on.
+        training_api: the connection's word on what a form of kind PyTorchJob becomes.
     """
 
     cluster: Cluster
     context: str
     namespaces: Sequence[str]
+    training_api: str = "auto"
 
 
 async def find_attempts(place: Place, run: str, attempt: int | None = None) -> list[JobRef]:
     """Return the attempts of a run, or the one of that number, the newest first."""
     query = {"labelSelector": selector(run, attempt)}
     with suppress(Denied):
-        return _refs(place, await _jobs(place.cluster, [None], query))
-    return _refs(place, await _jobs(place.cluster, place.namespaces, query))
+        return _refs(place, await _jobs(place, [None], query))
+    return _refs(place, await _jobs(place, place.namespaces, query))
 
 
 async def find_named(place: Place, name: str) -> list[JobRef]:
     """Return the runs of that name, one a namespace and kind at most, the newest first."""
     query = {"labelSelector": selector(), "fieldSelector": f"metadata.name={name}"}
-    return _refs(place, await _jobs(place.cluster, place.namespaces, query))
+    return _refs(place, await _jobs(place, place.namespaces, query))
 
 
 async def all_statuses(place: Place) -> list[Status]:
@@ -75,7 +78,7 @@ async def all_statuses(place: Place) -> list[Status]:
     cluster, namespaces, ours = place.cluster, place.namespaces, {"labelSelector": selector()}
     blind: _Blind = {}
     jobs, pods, clusters, workloads = await asyncio.gather(
-        _jobs(cluster, namespaces, ours),
+        _jobs(place, namespaces, ours),
         _seen_of(cluster, PODS, namespaces, ours, blind),
         _seen_of(cluster, RAYCLUSTERS, namespaces, ours, blind),
         _seen_of(cluster, WORKLOADS, namespaces, {}, blind),
@@ -119,9 +122,22 @@ def _refs(place: Place, jobs: Iterable[dict[str, Any]]) -> list[JobRef]:
     return [ref for ref in found if ref is not None]
 
 
-async def _jobs(cluster: Cluster, namespaces: Iterable[str | None], query: dict[str, str]) -> list[dict[str, Any]]:
-    wanted = [(kind, namespace) for kind in (PYTORCHJOBS, RAYJOBS) for namespace in namespaces]
-    found = await asyncio.gather(*(_listed(cluster, kind, namespace, query) for kind, namespace in wanted))
+async def _jobs(place: Place, namespaces: Iterable[str | None], query: dict[str, str]) -> list[dict[str, Any]]:
+    """Return the jobs of each kind; of the training API that is not used now only where that may be seen."""
+    features = await place.cluster.features()
+    unused = PYTORCHJOBS if features.training_api(place.training_api) == "TrainJob" else TRAINJOBS
+    kinds = [PYTORCHJOBS, RAYJOBS, *([TRAINJOBS] if features.trainjob else [])]
+    wanted = [(kind, namespace) for kind in kinds for namespace in namespaces]
+
+    async def listed(kind: Resource, namespace: str | None) -> list[dict[str, Any]]:
+        try:
+            return await _listed(place.cluster, kind, namespace, query)
+        except Denied:
+            if kind is not unused:
+                raise
+            return []
+
+    found = await asyncio.gather(*(listed(kind, namespace) for kind, namespace in wanted))
     return sorted((job for jobs in found for job in jobs), key=submitted_order, reverse=True)
 
 

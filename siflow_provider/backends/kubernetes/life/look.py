@@ -15,7 +15,7 @@ from siflow_provider.backends.kubernetes.cluster.resources import (
     RAYCLUSTERS,
     WORKLOADS,
     Resource,
-    job_resource,
+    resource_of,
 )
 from siflow_provider.backends.kubernetes.cluster.shared import JOB_UID
 from siflow_provider.backends.kubernetes.life.evidence import veiled, with_last_lines
@@ -77,7 +77,7 @@ async def look_closely(cluster: Cluster, ref: JobRef) -> Seen:
 async def get_job(cluster: Cluster, ref: JobRef) -> dict[str, Any] | None:
     """Return the run's job; None when it is gone, also where another one has its name."""
     try:
-        job = await cluster.api.get(job_resource(ref.kind).path(ref.namespace, ref.name))
+        job = await cluster.api.get(resource_of(ref).path(ref.namespace, ref.name))
     except NotFound:
         return None
     return job if uid_of(job) == ref.uid else None

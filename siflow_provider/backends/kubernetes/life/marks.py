@@ -17,6 +17,7 @@ from siflow_provider.backends.kubernetes.names import (
 from siflow_provider.core.identity import LABEL_PREFIX
 from siflow_provider.core.status import JobRef
 from siflow_provider.core.veil import Veil
+from siflow_provider.errors import NameTaken
 
 if TYPE_CHECKING:
     from siflow_provider.core.protocol import Manifest
@@ -26,7 +27,9 @@ __all__ = [
     "BACKEND",
     "LABEL_ATTEMPT",
     "LABEL_RUN",
+    "check_owner",
     "is_leaving",
+    "owner_of",
     "owner_text",
     "ref_of",
     "selector",
@@ -40,7 +43,8 @@ __all__ = [
 BACKEND = "kubernetes"
 LABEL_RUN = f"{LABEL_PREFIX}run"
 LABEL_ATTEMPT = f"{LABEL_PREFIX}attempt"
-_KINDS = ("PyTorchJob", "RayJob")
+_KINDS = {"PyTorchJob": ("PyTorchJob", ""), "RayJob": ("RayJob", ""), "TrainJob": ("PyTorchJob", "TrainJob")}
+"""Kind of an object -> kind of the form, and what a ref says of the object where that is another word."""
 
 
 def selector(run: str | None = None, attempt: int | None = None) -> str:
@@ -66,9 +70,11 @@ def ref_of(job: Mapping[str, Any], *, context: str) -> JobRef | None:
     ours = labels.get(LABEL_MANAGED_BY) == MANAGED_BY and LABEL_RUN in labels
     if not ours or kind not in _KINDS or not (attempt.isdecimal() and attempt.isascii()):
         return None
+    kind, api = _KINDS[kind]
     return JobRef(
         backend=BACKEND,
         kind=cast("Kind", kind),
+        api=api,
         name=metadata["name"],
         context=context,
         namespace=metadata.get("namespace", ""),
@@ -125,3 +131,29 @@ def stopped_by(job: Mapping[str, Any]) -> str | None:
     """Return who asked for the stop; None when nobody did."""
     found = (job["metadata"].get("annotations") or {}).get(ANNOTATION_STOPPED_BY)
     return None if found is None else str(found)
+
+
+def check_owner(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    """Let pass an object of the same attempt only.
+
+    Raises:
+        NameTaken: it belongs to somebody else.
+    """
+    labels, ours = found["metadata"].get("labels") or {}, wanted["metadata"]["labels"]
+    if any(labels.get(key) != ours[key] for key in (LABEL_MANAGED_BY, LABEL_RUN, LABEL_ATTEMPT)):
+        name, namespace = found["metadata"]["name"], found["metadata"]["namespace"]
+        raise NameTaken(
+            f"{wanted['kind']} {name} in namespace {namespace} belongs to {owner_text(found)}.",
+            hint="Choose another name_prefix, or have that object removed.",
+        )
+
+
+def owner_of(job: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the reference by which an object belongs to a job, and goes with it."""
+    return {
+        "apiVersion": job["apiVersion"],
+        "kind": job["kind"],
+        "name": job["metadata"]["name"],
+        "uid": uid_of(job),
+        "blockOwnerDeletion": False,
+    }

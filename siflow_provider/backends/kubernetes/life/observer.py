@@ -20,7 +20,7 @@ from siflow_provider.backends.kubernetes.cluster.resources import (
     RAYCLUSTERS,
     WORKLOADS,
     Resource,
-    job_resource,
+    resource_of,
 )
 from siflow_provider.backends.kubernetes.cluster.shared import ref_key
 from siflow_provider.backends.kubernetes.cluster.shelf import keep
@@ -47,6 +47,7 @@ _SETTLING_SECONDS = 1.0
 _LOOK_AGAIN_SECONDS = 30.0
 _OUTAGE_SECONDS = 5.0
 _UNAUTHORIZED = 401
+_ENDS = frozenset({"Succeeded", "Complete", "Failed"})
 
 
 class Observer:
@@ -138,7 +139,7 @@ class Observer:
     async def _subscribe(self) -> None:
         """See to it that every kind that can tell of the run is watched."""
         ref = self._ref
-        await self._follow(job_resource(ref.kind), self._key, ref.name)
+        await self._follow(resource_of(ref), self._key, ref.name)
         self._take_job()
         await self._follow(PODS, self._key)
         if ref.kind == "RayJob":
@@ -157,7 +158,7 @@ class Observer:
         except BackendUnavailable:
             raise
         except BackendError as error:
-            if resource is job_resource(self._ref.kind) or not _is_refused(error):
+            if resource is resource_of(self._ref) or not _is_refused(error):
                 raise
             self._blind.add(resource.plural)
             return False
@@ -177,7 +178,7 @@ class Observer:
 
     def _there(self) -> Kept | None:
         """Return the job as the store shows it."""
-        kept = self._stores[job_resource(self._ref.kind)].kept(self._key)
+        kept = self._stores[resource_of(self._ref)].kept(self._key)
         return next((job for job in kept if job.uid == self._ref.uid), None)
 
     def _hold(self, job: Kept) -> None:
@@ -217,7 +218,7 @@ class Observer:
         there = self._there()
         if there is not None:
             return there.object()
-        if self._stores[job_resource(self._ref.kind)].last_seen_deleted(self._ref.uid) is None:
+        if self._stores[resource_of(self._ref)].last_seen_deleted(self._ref.uid) is None:
             asked = await get_job(self._cluster, self._ref)
             if asked is not None:
                 self._hold(keep(self._key, asked))
@@ -226,7 +227,7 @@ class Observer:
         return None
 
     def _last_seen(self) -> Mapping[str, Any] | None:
-        deleted = self._stores[job_resource(self._ref.kind)].last_seen_deleted(self._ref.uid)
+        deleted = self._stores[resource_of(self._ref)].last_seen_deleted(self._ref.uid)
         return deleted or MEMORY.deleted(self._ref.uid) or (None if self._job is None else self._job.object())
 
     def _gone_pods(self) -> tuple[Mapping[str, Any], ...]:
@@ -264,4 +265,4 @@ def _is_settling(job: Mapping[str, Any]) -> bool:
     """Say whether the controller has written the end of the job, and only the pods that explain it are waited for."""
     status = job.get("status") or {}
     over = {each.get("type") for each in status.get("conditions") or [] if each.get("status") == "True"}
-    return bool(over & {"Succeeded", "Failed"}) or status.get("jobDeploymentStatus") in {"Complete", "Failed"}
+    return bool(over & _ENDS) or status.get("jobDeploymentStatus") in _ENDS

@@ -31,18 +31,20 @@ def note_change(cluster: Cluster) -> None:
     _forget(cluster)
 
 
-async def ask_quota(cluster: Cluster, task: ResolvedTask, *, idle: bool = True) -> QuotaReport:
+async def ask_quota(
+    cluster: Cluster, task: ResolvedTask, *, idle: bool = True, training_api: str = "auto"
+) -> QuotaReport:
     """Return the four answers; a no that may be out of date is asked for again, for some seconds at most.
 
     Raises:
         BackendError: as `queueing.source.quota`.
     """
-    report = await quota(cluster, task, idle=idle)
+    report = await quota(cluster, task, idle=idle, training_api=training_api)
     while not report.fits_now and not report.never and _is_fresh(cluster):
         await asyncio.sleep(_PAUSE_SECONDS)
         if asyncio.get_running_loop().time() - _forgotten[cluster] >= _PAUSE_SECONDS:  # else another one just did
             _forget(cluster)
-        report = await quota(cluster, task, idle=idle)
+        report = await quota(cluster, task, idle=idle, training_api=training_api)
     return report
 
 

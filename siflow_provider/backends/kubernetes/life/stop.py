@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from siflow_provider.backends.kubernetes.cluster.errors import Conflict, NotFound
-from siflow_provider.backends.kubernetes.cluster.resources import PODS, WORKLOADS, job_resource
+from siflow_provider.backends.kubernetes.cluster.resources import PODS, WORKLOADS, resource_of
 from siflow_provider.backends.kubernetes.cluster.shared import ref_key
 from siflow_provider.backends.kubernetes.life.look import get_job, has_ended, judge, look, look_closely, queue_label
 from siflow_provider.backends.kubernetes.life.marks import is_leaving, stop_notes, stopped_by, uid_of
@@ -83,7 +83,7 @@ async def _mark(cluster: Cluster, ref: JobRef, by: str) -> dict[str, Any] | None
     patch = {"metadata": {"uid": ref.uid, "annotations": stop_notes(by)}}
     for _ in range(_TRIES):
         with suppress(NotFound, Conflict):
-            return await cluster.api.patch(job_resource(ref.kind).path(ref.namespace, ref.name), patch)
+            return await cluster.api.patch(resource_of(ref).path(ref.namespace, ref.name), patch)
         # gone, or another job has its name now; else the controller wrote at the same moment, again and again
         if await get_job(cluster, ref) is None:
             return None
@@ -93,7 +93,7 @@ async def _mark(cluster: Cluster, ref: JobRef, by: str) -> dict[str, Any] | None
 async def _remove(cluster: Cluster, ref: JobRef, job: dict[str, Any]) -> None:
     if not is_leaving(job):
         try:
-            await cluster.api.delete(job_resource(ref.kind).path(ref.namespace, ref.name), uid=ref.uid)
+            await cluster.api.delete(resource_of(ref).path(ref.namespace, ref.name), uid=ref.uid)
         except Conflict:
             return
     await _until_nothing(_Left(cluster, ref, queued=queue_label(job) is not None))
@@ -127,7 +127,7 @@ class _Left:
         self.patience = _GRACE_SECONDS + _SLACK_SECONDS
         self._ref = ref
         self._key = ref_key(ref)
-        self._jobs = cluster.store(job_resource(ref.kind), ref.namespace)
+        self._jobs = cluster.store(resource_of(ref), ref.namespace)
         self._pods = cluster.store(PODS, ref.namespace)
         self._workloads = cluster.store(WORKLOADS, ref.namespace) if queued else None
 

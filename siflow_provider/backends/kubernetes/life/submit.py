@@ -12,28 +12,30 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from siflow_provider.backends.kubernetes.cluster.errors import AlreadyExists, Conflict, NotFound
+from siflow_provider.backends.kubernetes.cluster.errors import AlreadyExists, ApiError, Conflict, NotFound
 from siflow_provider.backends.kubernetes.cluster.resources import (
     CONFIGMAPS,
     PODMONITORS,
     SECRETS,
+    TRAINING_RUNTIMES,
     Resource,
     job_resource,
 )
 from siflow_provider.backends.kubernetes.life.look import has_ended
 from siflow_provider.backends.kubernetes.life.marks import (
-    LABEL_ATTEMPT,
-    LABEL_RUN,
+    check_owner,
     is_leaving,
+    owner_of,
     owner_text,
     ref_of,
     submission_notes,
     uid_of,
 )
+from siflow_provider.backends.kubernetes.life.runtime import hand_over, lacks_runtime, prepare
 from siflow_provider.backends.kubernetes.life.ssh_keys import key_secret
 from siflow_provider.backends.kubernetes.metadata import is_queued
-from siflow_provider.backends.kubernetes.names import ANNOTATION_SUBMITTED_AT, LABEL_MANAGED_BY
-from siflow_provider.backends.kubernetes.rendering import render, revealed
+from siflow_provider.backends.kubernetes.names import ANNOTATION_SUBMITTED_AT
+from siflow_provider.backends.kubernetes.rendering import job_in, render, revealed
 from siflow_provider.errors import BackendError, BackendUnavailable, NameTaken, NoRoomYet
 
 if TYPE_CHECKING:
@@ -46,27 +48,36 @@ __all__ = ["submit"]
 
 _PARTS = {resource.kind: resource for resource in (SECRETS, CONFIGMAPS, PODMONITORS)}
 _TRIES = 5
-_OPERATORS = {"PyTorchJob": "the Kubeflow training operator", "RayJob": "KubeRay"}
+_UNTIL_SEEN = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
+"""Seconds between the tries of a job whose runtime the webhooks do not see yet."""
+_OPERATORS = {
+    "PyTorchJob": "the Kubeflow training operator or Kubeflow Trainer",
+    "TrainJob": "Kubeflow Trainer",
+    "RayJob": "KubeRay",
+}
 
 
-async def submit(cluster: Cluster, manifest: Manifest, *, context: str) -> JobRef:
+async def submit(cluster: Cluster, manifest: Manifest, *, context: str, training_api: str = "auto") -> JobRef:
     """Create the job of a manifest and what belongs to it, or complete and return the one of the same attempt.
 
     Args:
         cluster: where.
-        manifest: what; without a queue in the cluster it is rendered anew, to start at once.
+        manifest: what; without a queue in the cluster it is rendered anew, to start at once, and where the cluster has
+            another API for it than it was rendered for.
         context: the kubeconfig context as a ref names it; "" for the connection's own.
+        training_api: the connection's word on what a form of kind PyTorchJob becomes.
 
     Raises:
         NameTaken: an object of that name belongs to somebody else.
         BackendError: the cluster does not know the kind, or refuses the object; nothing of it is left.
+        UnsupportedError: the cluster's API can't carry the task.
         BackendUnavailable: no answer now, or an object of that name is still being removed.
         NoRoomYet: a ResourceQuota has no room for it, or for what belongs to it; a job just made is removed again.
     """
     features = await cluster.features()
-    manifest = _fitted(manifest, features)
-    job, *parts = _documents(manifest, cluster.namespace, features)
-    found, fresh = await _create_or_adopt(cluster, job)
+    manifest = _fitted(manifest, features, training_api)
+    job, runtime, parts = _documents(manifest, cluster.namespace, features)
+    found, fresh = await _create(cluster, job, runtime)
     ref = ref_of(found, context=context)
     if ref is None:
         raise NameTaken(f"{job['kind']} {manifest.name} belongs to {owner_text(found)}.")
@@ -81,32 +92,66 @@ async def submit(cluster: Cluster, manifest: Manifest, *, context: str) -> JobRe
     return ref
 
 
-def _fitted(manifest: Manifest, features: Features) -> Manifest:
+def _fitted(manifest: Manifest, features: Features, training_api: str) -> Manifest:
     """Return the manifest as it suits the cluster, under the same name."""
-    kind = manifest.task.task.kind
-    served = features.rayjob if kind == "RayJob" else features.pytorchjob
-    if not served:
+    api = features.training_api(training_api)
+    kind = "RayJob" if manifest.task.task.kind == "RayJob" else api
+    served = {"RayJob": features.rayjob, "PyTorchJob": features.pytorchjob, "TrainJob": features.trainjob}
+    if not served[kind]:
         resource = job_resource(kind)
         raise BackendError(
             f"the cluster does not know {kind} ({resource.api_version}).",
             hint=f"Have {_OPERATORS[kind]} installed, or use another cluster; `siflow-provider doctor` tells more.",
         )
-    if features.kueue or not is_queued(manifest.task, manifest.context):
+    queued = features.kueue and is_queued(manifest.task, manifest.context)
+    fits = job_in(manifest.documents)["kind"] == kind and queued == is_queued(manifest.task, manifest.context)
+    if fits:
         return manifest
-    return replace(render(manifest.task, replace(manifest.context, queued=False)), name=manifest.name)
+    return replace(render(manifest.task, replace(manifest.context, queued=queued), api), name=manifest.name)
 
 
-def _documents(manifest: Manifest, namespace: str, features: Features) -> list[dict[str, Any]]:
-    """Return what is sent, the job first: hidden values in their Secret, the namespace filled in."""
+def _documents(
+    manifest: Manifest, namespace: str, features: Features
+) -> tuple[dict[str, Any], dict[str, Any] | None, list[dict[str, Any]]]:
+    """Return the job, its runtime and the rest: hidden values in their Secret, the namespace filled in."""
     documents = revealed(manifest)
     if manifest.task.task.ssh:
         documents.append(key_secret(manifest))
     kept = [document for document in documents if document["kind"] != PODMONITORS.kind or features.podmonitor]
     placed = [{**document, "metadata": {"namespace": namespace, **document["metadata"]}} for document in kept]
-    metadata = placed[0]["metadata"]
+    runtime = placed.pop(0) if placed[0]["kind"] == TRAINING_RUNTIMES.kind else None
+    job, *parts = placed
+    metadata = job["metadata"]
     metadata["name"] = manifest.name
     metadata["annotations"] = {**(metadata.get("annotations") or {}), **submission_notes(manifest)}
-    return placed
+    return job, runtime, parts
+
+
+async def _create(cluster: Cluster, job: dict[str, Any], runtime: dict[str, Any] | None) -> tuple[dict[str, Any], bool]:
+    """Return the job as it stands, and whether this call made it; a TrainJob with the runtime that it needs."""
+    if runtime is None:
+        return await _create_or_adopt(cluster, job)
+    there, fresh = await prepare(cluster.api, runtime)
+    try:
+        made = await _once_seen(cluster, job)
+    except BackendError as error:
+        if fresh and (isinstance(error, NoRoomYet) or not isinstance(error, BackendUnavailable)):
+            await cluster.api.delete(_path(runtime, TRAINING_RUNTIMES), uid=uid_of(there))
+        raise
+    await hand_over(cluster.api, there, made[0])
+    return made
+
+
+async def _once_seen(cluster: Cluster, job: dict[str, Any]) -> tuple[dict[str, Any], bool]:
+    """Create the job; webhooks see a runtime that was just made a moment later."""
+    for pause in _UNTIL_SEEN:
+        try:
+            return await _create_or_adopt(cluster, job)
+        except ApiError as error:
+            if not lacks_runtime(error):
+                raise
+        await asyncio.sleep(pause)
+    return await _create_or_adopt(cluster, job)
 
 
 async def _create_or_adopt(cluster: Cluster, job: dict[str, Any]) -> tuple[dict[str, Any], bool]:
@@ -119,7 +164,7 @@ async def _create_or_adopt(cluster: Cluster, job: dict[str, Any]) -> tuple[dict[
             found = await cluster.api.get(_path(job))
         except NotFound:
             continue  # it went in between
-        _check_owner(found, job)
+        check_owner(found, job)
         if is_leaving(found):
             raise BackendUnavailable(f"an earlier {job['kind']} {job['metadata']['name']} is still being removed.")
         return found, _submitted_at(found) == _submitted_at(job)  # the answer to our own may have been lost
@@ -131,20 +176,10 @@ def _submitted_at(job: dict[str, Any]) -> str | None:
     return None if found is None else str(found)
 
 
-def _check_owner(found: dict[str, Any], wanted: dict[str, Any]) -> None:
-    labels, ours = found["metadata"].get("labels") or {}, wanted["metadata"]["labels"]
-    if any(labels.get(key) != ours[key] for key in (LABEL_MANAGED_BY, LABEL_RUN, LABEL_ATTEMPT)):
-        name, namespace = found["metadata"]["name"], found["metadata"]["namespace"]
-        raise NameTaken(
-            f"{wanted['kind']} {name} in namespace {namespace} belongs to {owner_text(found)}.",
-            hint="Choose another name_prefix, or have that object removed.",
-        )
-
-
 async def _complete(cluster: Cluster, part: dict[str, Any], job: dict[str, Any]) -> None:
     """Create what belongs to the job; one that this job owns already is kept, since pods may hold it."""
     resource = _PARTS[part["kind"]]
-    body = {**part, "metadata": {**part["metadata"], "ownerReferences": [_owner(job)]}}
+    body = {**part, "metadata": {**part["metadata"], "ownerReferences": [owner_of(job)]}}
     for _ in range(_TRIES):
         with suppress(AlreadyExists):
             await cluster.api.create(resource.path(part["metadata"]["namespace"]), body)
@@ -173,16 +208,6 @@ async def _is_in_place(cluster: Cluster, resource: Resource, part: dict[str, Any
     with suppress(Conflict):  # another one took its place meanwhile
         await cluster.api.delete(path, uid=uid_of(there))
     return False
-
-
-def _owner(job: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "apiVersion": job["apiVersion"],
-        "kind": job["kind"],
-        "name": job["metadata"]["name"],
-        "uid": uid_of(job),
-        "blockOwnerDeletion": False,
-    }
 
 
 def _path(document: dict[str, Any], resource: Resource | None = None) -> str:

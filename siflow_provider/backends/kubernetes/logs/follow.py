@@ -127,7 +127,7 @@ class _Merge:
         for store in stores:
             await store.ready()
         names = [""]
-        if self._pods.alone is not None and self._ref.kind == "PyTorchJob":
+        if self._pods.alone is not None and self._ref.object_kind == "PyTorchJob":
             names = [f"{self._ref.name}-{replica.name}" for replica in status.replicas]
         for name in names:
             await stack.enter_async_context(self._pods.subscribe(self._view.key, name=name, wake=self._news))

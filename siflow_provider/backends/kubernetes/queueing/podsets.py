@@ -3,7 +3,8 @@
 They are read from the rendered job, the author's patch included, so that the quota is asked for what is submitted.
 
 source: Kueue v0.17.0 pkg/controller/jobs/kubeflow/kubeflowjob/kubeflowjob_controller.go, PodSets;
-pkg/controller/jobs/raycluster/common.go, BuildPodSets; pkg/controller/jobs/rayjob/rayjob_controller.go
+pkg/controller/jobs/raycluster/common.go, BuildPodSets; pkg/controller/jobs/rayjob/rayjob_controller.go;
+pkg/controller/jobs/trainjob/trainjob_controller.go
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from siflow_provider.backends.kubernetes.queueing.amounts import add, pod_amounts, times
-from siflow_provider.backends.kubernetes.rendering import render
+from siflow_provider.backends.kubernetes.rendering import job_in, render
 from siflow_provider.core.identity import Identity
 from siflow_provider.core.protocol import RenderContext
 
 if TYPE_CHECKING:
+    from siflow_provider.backends.kubernetes.cluster.features import TrainingApi
     from siflow_provider.spec.resolve import ResolvedTask
 
 __all__ = ["PodSet", "pod_sets", "task_pod_sets", "total"]
@@ -68,19 +70,30 @@ def total(sets: Sequence[PodSet]) -> dict[str, int]:
     return add(*(one.whole for one in sets))
 
 
-def task_pod_sets(task: ResolvedTask) -> tuple[PodSet, ...]:
+def task_pod_sets(task: ResolvedTask, training_api: TrainingApi = "PyTorchJob") -> tuple[PodSet, ...]:
     """Return the pod sets of a task on its first flavor.
 
     Raises:
         UnsupportedError: the task can't be rendered for Kubernetes.
     """
-    return pod_sets(render(task, RenderContext(identity=_ANYBODY)).documents[0])
+    documents = render(task, RenderContext(identity=_ANYBODY), training_api).documents
+    return pod_sets(job_in(documents), documents[0])
 
 
-def pod_sets(job: Mapping[str, Any]) -> tuple[PodSet, ...]:
-    """Return the pod sets of a PyTorchJob or a RayJob, in Kueue's order."""
+def pod_sets(job: Mapping[str, Any], runtime: Mapping[str, Any] | None = None) -> tuple[PodSet, ...]:
+    """Return the pod sets of a job, in Kueue's order; `runtime` is a TrainJob's."""
+    if job["kind"] == "TrainJob":
+        assert runtime is not None
+        return (_trainer(job["spec"], runtime["spec"]),)
     found = _ray(job["spec"]) if job["kind"] == "RayJob" else _pytorch(job["spec"])
     return tuple(one for one in found if one.count > 0)
+
+
+def _trainer(spec: Mapping[str, Any], runtime: Mapping[str, Any]) -> PodSet:
+    trainer, ranks = spec["trainer"], runtime["template"]["spec"]["replicatedJobs"][0]
+    pod = ranks["template"]["spec"]["template"]["spec"]
+    sized = {**pod["containers"][0], "resources": trainer.get("resourcesPerNode") or {}}
+    return PodSet.of(ranks["name"], trainer["numNodes"], {"spec": {**pod, "containers": [sized]}})
 
 
 def _pytorch(spec: Mapping[str, Any]) -> Iterator[PodSet]:

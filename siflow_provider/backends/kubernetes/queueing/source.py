@@ -58,13 +58,14 @@ def positions_of(cluster: Cluster) -> Positions:
     return _positions.setdefault(cluster, Positions(cluster.api))
 
 
-async def quota(cluster: Cluster, task: ResolvedTask, *, idle: bool = True) -> QuotaReport:
+async def quota(cluster: Cluster, task: ResolvedTask, *, idle: bool = True, training_api: str = "auto") -> QuotaReport:
     """Return the four answers for the whole task on its first flavor.
 
     Args:
         cluster: where.
         task: the resolved task.
         idle: False reads no pods where a queue answers: each submission asks, and a cluster has thousands of them.
+        training_api: the connection's word on what a form of kind PyTorchJob becomes.
 
     Raises:
         UnsupportedError: the task can't be rendered for Kubernetes.
@@ -74,7 +75,7 @@ async def quota(cluster: Cluster, task: ResolvedTask, *, idle: bool = True) -> Q
         report = await quota(cluster, task)
         if report.never: ...
     """
-    sets = task_pod_sets(task)
+    sets = task_pod_sets(task, (await cluster.features()).training_api(training_api))
     namespace, queue = task.namespace or cluster.namespace, task.flavors[0].queue
     picture = await take_picture(cluster, namespace, queue, idle=idle)
     # thousands of nodes take a while to look through, and the event loop is everybody's

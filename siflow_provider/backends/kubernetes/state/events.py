@@ -20,8 +20,8 @@ _SHOWN_NORMAL = frozenset({"NodeNotReady", "TaintManagerEviction"})
 """Normal events that say something which the phases do not."""
 _EVICTED = "EvictedDueTo"
 # source: training-operator v1.9.3 pkg/controller.v1/control, KubeRay v1.6.0 utils/constant.go, Kubernetes batch/job
-_REFUSALS = ("FailedCreate", "FailedToCreate")
-_CONTROLLERS_OWN = ("FailedTo", "FailedCreate", "FailedDelete")
+_REFUSALS = ("FailedCreate", "FailedToCreate", "TrainJobResourcesCreationFailed")
+_CONTROLLERS_OWN = ("FailedTo", "FailedCreate", "FailedDelete", "TrainJobResourcesCreationFailed")
 _RACES = re.compile(r"already exists|not found|the object has been modified")
 """A controller that looked at an old state of things; it looks again."""
 _NOT_SHOWN = frozenset({"BackOff", "Unhealthy", "SetPodTemplateRestartPolicy"})

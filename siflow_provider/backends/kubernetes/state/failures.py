@@ -84,7 +84,9 @@ def first_deleted(view: View, end: datetime | None) -> Member | None:
 
 
 def _failed_roles(view: View) -> set[str]:
-    counts = dig(view.job, "status", "replicaStatuses") or {}
+    counts = dig(view.job, "status", "replicaStatuses")
+    if counts is None:  # a TrainJob, which does not tell
+        return {"master", "worker"}
     return {str(role).lower() for role, each in counts.items() if dig(each, "failed")}
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["starting_reason", "why_missing"]
 
 UNTAKEN_AFTER_SECONDS = 60.0
-_CONTROLLERS = {"PyTorchJob": "the training operator", "RayJob": "KubeRay"}
+_CONTROLLERS = {"PyTorchJob": "the training operator", "RayJob": "KubeRay", "TrainJob": "Kubeflow Trainer"}
 _SHOWN = 3
 
 
@@ -43,7 +43,7 @@ def starting_reason(view: View) -> str:
     """Return what the start waits for: replicas by name with the reason, or that nobody took the job."""
     if not view.job.get("status") and view.age_of(view.made_at) >= UNTAKEN_AFTER_SECONDS:
         return (
-            f"{_CONTROLLERS[view.ref.kind]} has not taken the job: does it run, and does it watch namespace "
+            f"{_CONTROLLERS[view.ref.object_kind]} has not taken the job: does it run, and does it watch namespace "
             f"{dig(view.job, 'metadata', 'namespace')}?"
         )
     if not view.sees_pods:

@@ -17,7 +17,7 @@ class Seen:
     """All that a cluster shows of one attempt of a run.
 
     Attributes:
-        job: the PyTorchJob or RayJob; None when the cluster has no object of that name.
+        job: the PyTorchJob, TrainJob or RayJob; None when the cluster has no object of that name.
         gone: its last state when it was deleted, where that was seen.
         gone_at: when the deletion was seen.
         workload: Kueue's Workload of the job; of several (elastic jobs) the newest that is not finished.

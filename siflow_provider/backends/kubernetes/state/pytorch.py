@@ -1,7 +1,8 @@
-"""Where a PyTorchJob is (kubeflow.org/v1, training-operator v1.9.3).
+"""Where a PyTorchJob is (kubeflow.org/v1, training-operator v1.9.3), or the TrainJob in its place (Trainer v2.2.0).
 
 Success is the master's, as the operator has it: when the master ends with 0 the job has succeeded, and workers that
-still run are ended. The reason of the success names them.
+still run are ended. The reason of the success names them. A TrainJob says the same by its indexed Job's success policy;
+its word for it is `Complete`, and it has none for a job that runs.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from siflow_provider.backends.kubernetes.state.failures import (
     of_run,
 )
 from siflow_provider.backends.kubernetes.state.missing import starting_reason
-from siflow_provider.backends.kubernetes.state.objects import condition, is_true, moment, since
+from siflow_provider.backends.kubernetes.state.objects import condition, is_true, items, moment, since
 from siflow_provider.backends.kubernetes.state.view import SETTLE_SECONDS, Verdict, View
 from siflow_provider.core.status import Phase
 
@@ -33,9 +34,14 @@ def ended(view: View) -> Verdict | None:
     """Return the end that the operator has written; None while there is none, or its pods are still to be seen."""
     if is_true(view.job, "Failed"):
         return _failed(view)
-    if is_true(view.job, "Succeeded"):
+    if _success(view) is not None:
         return _succeeded(view)
     return None
+
+
+def _success(view: View) -> str | None:
+    """Return the controller's word for success, where it has said it."""
+    return next((word for word in ("Succeeded", "Complete") if is_true(view.job, word)), None)
 
 
 def _ended_at(view: View, kind: str) -> datetime | None:
@@ -64,7 +70,7 @@ def _failure(view: View, member: Member | None, end: datetime | None) -> Failure
 
 
 def _succeeded(view: View) -> Verdict | None:
-    end = _ended_at(view, "Succeeded")
+    end = _ended_at(view, _success(view) or "")
     open_ = [member for member in view.members if member.pod is not None and not member.pod.ended]
     if any(member.pod is not None and member.pod.leaving_at is None for member in open_) and _settles(view, end):
         return None
@@ -86,10 +92,15 @@ def phase(view: View) -> Verdict:
         return Verdict(Phase.RETRYING, str(condition(view.job, "Restarting").get("message") or ""))
     # where pods are seen they are the truth: the operator's word for it comes after the first lines of the program
     coming = any(each.pod is None or each.pod.phase is Phase.STARTING for each in view.members)
-    runs = not coming if view.sees_pods else is_true(view.job, "Running")
+    runs = not coming if view.sees_pods else is_true(view.job, "Running") or _is_ready(view)
     if not runs and not _any_ended(view):
         return Verdict(Phase.STARTING, starting_reason(view))
     return Verdict(Phase.RUNNING, _running_reason(view))
+
+
+def _is_ready(view: View) -> bool:
+    """Whether a TrainJob's one Job has all its pods running."""
+    return any(each.get("ready") for each in items(view.job, "status", "jobsStatus"))
 
 
 def _any_ended(view: View) -> bool:
@@ -109,7 +120,7 @@ def ran_at(view: View) -> datetime | None:
     if known and len(known) == len(view.members):
         return max(known)
     running = condition(view.job, "Running")
-    over = is_true(view.job, "Succeeded") or is_true(view.job, "Failed")
+    over = _success(view) is not None or is_true(view.job, "Failed")
     if view.sees_pods and not over:
         return None
     return since(view.job, "Running") if running.get("status") == "True" or over else None

@@ -1,7 +1,7 @@
 """The run's replicas by name, each with its newest pod: `master-0`, `worker-1`, `head-0`, `submitter-0`.
 
-A PyTorchJob's pods carry type and index. Ray's pods have names of chance: the workers of the cluster that the job runs
-on now are numbered in the order in which they were made.
+A PyTorchJob's pods carry type and index, a TrainJob's the number of their rank. Ray's pods have names of chance: the
+workers of the cluster that the job runs on now are numbered in the order in which they were made.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ __all__ = ["MAIN_CONTAINERS", "Member", "fallen", "members", "replica_names"]
 
 _TYPE = "training.kubeflow.org/replica-type"
 _INDEX = "training.kubeflow.org/replica-index"
+_COMPLETION = "batch.kubernetes.io/job-completion-index"
 _CLUSTER = "ray.io/cluster"
 _NODE_TYPE = "ray.io/node-type"
 _GROUP = "ray.io/group"
@@ -41,6 +42,7 @@ _JOB_NAME = "batch.kubernetes.io/job-name"
 MAIN_CONTAINERS = {
     "master": "pytorch", "worker": "pytorch", "head": "ray-head", "submitter": "ray-job-submitter",
 }  # fmt: skip
+"""Role -> container; a TrainJob's is its pods' first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +143,22 @@ def _made(pod: Object) -> str:
 def _pytorch_pods(pods: Iterable[Object]) -> dict[str, Object]:
     out: dict[str, Object] = {}
     for pod in sorted(pods, key=_made):
-        role, index = labels(pod).get(_TYPE), labels(pod).get(_INDEX)
-        if role in {"master", "worker"} and index is not None and index.isdigit():
-            out[f"{role}-{index}"] = pod
+        name = _by_type(pod) or _by_rank(pod)
+        if name is not None:
+            out[name] = pod
     return out
+
+
+def _by_type(pod: Object) -> str | None:
+    role, index = labels(pod).get(_TYPE), labels(pod).get(_INDEX, "")
+    return f"{role}-{index}" if role in {"master", "worker"} and index.isdigit() else None
+
+
+def _by_rank(pod: Object) -> str | None:
+    rank = labels(pod).get(_COMPLETION, "")
+    if not rank.isdigit():
+        return None
+    return f"worker-{int(rank) - 1}" if int(rank) else "master-0"
 
 
 def _ray_pods(job: Object, pods: Iterable[Object]) -> dict[str, Object]:
@@ -182,6 +196,9 @@ def _worker_order(pod: Object, groups: list[str]) -> tuple[int, int, str]:
 
 def _expected(kind: Kind, job: Object) -> list[str]:
     if kind == "PyTorchJob":
+        machines = dig(job, "spec", "trainer", "numNodes")
+        if machines is not None:
+            return ["master-0", *(f"worker-{index}" for index in range(int(machines) - 1))]
         specs = dig(job, "spec", "pytorchReplicaSpecs") or {}
         counts = {role: int(dig(specs, role.title(), "replicas") or 0) for role in ("master", "worker")}
         return [f"{role}-{index}" for role, count in counts.items() for index in range(count)]

@@ -21,6 +21,11 @@ def accelerators_of(kind: Kind, job: Object) -> float:
 
 
 def _templates(kind: Kind, job: Object) -> Iterator[tuple[Object, int]]:
+    trainer = dig(job, "spec", "trainer")
+    if trainer is not None:
+        sized = {"resources": trainer.get("resourcesPerNode")}
+        yield {"spec": {"containers": [sized]}}, int(trainer.get("numNodes") or 1)
+        return
     if kind == "PyTorchJob":
         for spec in (dig(job, "spec", "pytorchReplicaSpecs") or {}).values():
             yield dig(spec, "template") or {}, int(spec.get("replicas") or 0)

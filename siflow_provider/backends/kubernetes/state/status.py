@@ -92,9 +92,9 @@ def _view(ref: JobRef, seen: Seen, now: datetime) -> View | None:
 
 def _unseen(ref: JobRef, seen: Seen) -> Status:
     if seen.job is not None:
-        why = f"its {ref.kind} was deleted, and another one of the same name stands there"
+        why = f"its {ref.object_kind} was deleted, and another one of the same name stands there"
     else:
-        why = f"the cluster has no such {ref.kind} any more; who deleted it was not seen"
+        why = f"the cluster has no such {ref.object_kind} any more; who deleted it was not seen"
     return Status(ref=ref, phase=Phase.LOST, reason=why, failure=lost(ref.name, why))
 
 
@@ -115,7 +115,7 @@ def _gone(view: View) -> Verdict | None:
     at, by = going or view.seen.gone_at or view.now, stopped_by(view.job)
     if by:
         return Verdict(Phase.STOPPED, f"stopped by {by}", ended_at=at)
-    why = f"its {view.ref.kind} was deleted by somebody else"
+    why = f"its {view.ref.object_kind} was deleted by somebody else"
     return Verdict(Phase.LOST, why, lost(view.ref.name, why), at)
 
 

@@ -74,7 +74,7 @@ class View:
     @property
     def over(self) -> bool:
         """Whether the job's controller has written its end, or the job is gone: no pod is made any more."""
-        ended = is_true(self.job, "Failed") or is_true(self.job, "Succeeded")
+        ended = any(is_true(self.job, kind) for kind in ("Failed", "Succeeded", "Complete"))
         return ended or not self.alive or dig(self.job, "status", "jobDeploymentStatus") in _RAY_ENDS
 
     @cached_property

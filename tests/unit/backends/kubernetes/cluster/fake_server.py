@@ -48,7 +48,7 @@ class FakeServer:
         self.token: str | None = None
         self.denied: set[str] = set()
         self.page = 500
-        self.documents: dict[str, Any] = {}
+        self.documents: dict[str, Any] = {"/apis": {"groups": []}, "/version": {}}
         self._objects: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
         self._version = 100
         self._compacted = 0
