@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from email.utils import formatdate
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -66,6 +67,7 @@ def _documented(platform: Platform) -> FastAPI:
         if fault is not None and not fault.after:
             return await _failing(platform, fault)
         answer = await _signed(platform, request, call_next)
+        answer.headers["Date"] = formatdate(platform.keys.now(), usegmt=True)
         return answer if fault is None else await _failing(platform, fault)
 
     return app

@@ -40,6 +40,10 @@ class Control(BaseModel):
     """A pool that is not there is made for the task that names it."""
     hold_starts: bool | None = None
     """Admitted tasks stay PartialPending."""
+    clock_seconds: float | None = None
+    """How far the platform's clock is ahead of this machine's."""
+    page_total: bool | None = None
+    """False: a listing does not say how many tasks there are."""
     name_filter: Literal["contains", "prefix"] | None = None
     missing: Literal["404", "envelope"] | None = None
     """How a task that is not there is told."""

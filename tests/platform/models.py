@@ -171,7 +171,7 @@ class One(Ids, Generic[T]):
 
 
 class Rows(Ids, Generic[T]):
-    total: int
+    total: int | None = None
     rows: list[T]
 
 

@@ -39,6 +39,7 @@ class Platform:
     name_filter: str = "contains"
     missing: str = "404"
     max_page: int = 1000
+    page_total: bool = True
     faults: list[Fault] = field(default_factory=list)
     requests: list[tuple[str, str]] = field(default_factory=list)
     node_rules: dict[int, dict[str, Any]] = field(default_factory=dict)
@@ -69,7 +70,8 @@ class Platform:
         """Apply what is given."""
         given = control.model_dump(exclude_none=True, exclude={"faults", "quotas"})
         for name, value in given.items():
-            setattr(self.engine if hasattr(self.engine, name) else self, name, value)
+            owner = next((part for part in (self.engine, self.keys) if hasattr(part, name)), self)
+            setattr(owner, name, value)
         if control.faults is not None:
             self.faults[:] = control.faults
         for pool in self.engine.pools:

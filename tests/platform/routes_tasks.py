@@ -103,7 +103,10 @@ async def list_tasks(request: Request, query: Annotated[Filter, Query()]) -> mod
     page = page_of(found, query.page, min(query.page_size, platform.max_page))
     standing = shown.standings(platform.engine)
     shown_rows = [shown.brief(task, user, standing) for task in page]
-    return models.Rows[models.TaskBrief].model_validate(rows(platform, shown_rows, len(found)))
+    answer = rows(platform, shown_rows, len(found))
+    return models.Rows[models.TaskBrief].model_validate(
+        {**answer, "total": answer["total"] if platform.page_total else None}
+    )
 
 
 @router.get("/tasks/stop/{uuid}")

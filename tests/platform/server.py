@@ -33,7 +33,7 @@ def make_server(platform: Platform, port: int) -> Server:
     """Return a server that is not running yet; port 0 takes a free one."""
     config = uvicorn.Config(
         create_app(platform), host="127.0.0.1", port=port, log_level="warning", access_log=False, lifespan="on",
-        timeout_graceful_shutdown=1, ws="none",
+        timeout_graceful_shutdown=1, ws="none", date_header=False,
     )  # fmt: skip
     return Server(config)
 

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from siflow_provider.backends.platform.errors import Unreadable, error_of
+from siflow_provider.backends.platform.errors import WRONG_URL, Unreadable, error_of
 
-__all__ = ["Answer", "ids_of", "read_answer"]
+__all__ = ["Answer", "described", "ids_of", "read_answer"]
 
 _OK = range(200, 300)
 
@@ -49,17 +49,25 @@ def read_answer(what: str, code: int, text: str) -> Answer:
     """
     body = _json(text)
     if code not in _OK:
-        raise error_of(what, code, _message(body, text), ids_of(body))
+        ours = isinstance(body, dict) and not {"status", "msg"}.isdisjoint(body)
+        raise error_of(what, code, _message(body, text), ids_of(body), ours=ours)
     if not isinstance(body, dict):
         raise Unreadable(
             f"{what} was answered with something that is no JSON object: {text.strip()[:200]!r}.",
-            hint="Is the base URL in the connection's host the one of the API, with `/sfapi` at its end?",
+            hint=WRONG_URL,
         )
     if body.get("status") is False:
         raise error_of(what, code, _message(body, ""), ids_of(body))
     data = body["data"] if "data" in body else body.get("rows", body if "status" not in body else None)
     total = body.get("total")
     return Answer(data, total if isinstance(total, int) else None, ids_of(body), body)
+
+
+def described(code: int, text: str) -> str:
+    """Return `HTTP 502 (request id ..): the platform's words` for an answer that is none."""
+    body = _json(text)
+    ids = ids_of(body)
+    return f"HTTP {code}{f' ({ids})' if ids else ''}: {_message(body, text).strip()[:300] or 'no message'}"
 
 
 def ids_of(body: Any) -> str:

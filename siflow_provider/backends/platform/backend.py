@@ -139,10 +139,19 @@ class PlatformBackend:
         return mark.ref(task.uuid)
 
     async def find_named(self, name: str) -> list[Status]:
-        """Return every run of exactly that name, newest first."""
+        """Return every run of exactly that name, newest first, its replicas and failure looked at."""
         if not name or len(name) > _LONGEST_NAME or not _NAME_CHARACTERS.issuperset(name):
             return []
-        return self._listed([task for task in await self.place.tasks.named(name) if _bears(task, name)])
+        tasks = [task for task in await self.place.tasks.named(name) if _bears(task, name)]
+        return [await self._closer(status, tasks) for status in self._listed(tasks)]
+
+    async def _closer(self, status: Status, tasks: list[Brief]) -> Status:
+        """Return the snapshot with replicas and failure; what was listed when these can't be read now."""
+        task = next(task for task in tasks if task.uuid == status.ref.uid)
+        try:
+            return await self._open[2].snapshot(status.ref, task, fresh=True)
+        except BackendUnavailable:
+            return status
 
     async def runs(self) -> list[Status]:
         """Return every run of ours that the access key may see, newest first; replicas are not looked at."""

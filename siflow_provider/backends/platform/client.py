@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from siflow_provider import __version__
-from siflow_provider.backends.platform.answers import Answer, read_answer
+from siflow_provider.backends.platform.answers import Answer, described, read_answer
+from siflow_provider.backends.platform.connect import make_http, told_proxy
 from siflow_provider.backends.platform.errors import AnswerLost, Unreadable
 from siflow_provider.backends.platform.pace import Pace
 from siflow_provider.backends.platform.signing import signed_headers
-from siflow_provider.errors import BackendUnavailable, UsageError
+from siflow_provider.errors import BackendUnavailable
 from siflow_provider.spec.hidden import MASK
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ _LONGEST_RETRY_AFTER = 60.0
 _MAY_HAVE_WORKED = frozenset({408, 409})
 _TOO_MANY = 429
 _SERVER_ERROR = 500
-_LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
 class Client:
@@ -55,18 +54,11 @@ class Client:
     """
 
     def __init__(self, settings: Settings, pace: Pace) -> None:
-        _require(settings)
+        self._http = make_http(settings, pace)
         self._settings, self._pace = settings, pace
         self._secret = settings.password.reveal() if settings.password is not None else ""
         self.skew_seconds: float | None = None
         self.requests = 0
-        self._http = httpx.AsyncClient(
-            headers=_standing_headers(settings),
-            timeout=httpx.Timeout(pace.answer, connect=pace.connect),
-            limits=httpx.Limits(max_connections=20, max_keepalive_connections=10),
-            proxy=settings.proxy or None,
-            trust_env=False,  # a proxy is a decision of the connection, not of whatever shell started Airflow
-        )
 
     async def close(self) -> None:
         """Close all connections."""
@@ -108,12 +100,12 @@ class Client:
         try:
             response = await self._send("POST", path, json=dict(body), headers=headers)
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
-            raise _no_answer(what, error, self._settings.host) from None
+            raise self._no_answer(what, error) from None
         except httpx.HTTPError as error:
             raise AnswerLost(f"{what}: the answer did not come ({_told(error)}).") from None
         text = self._masked(response.text, secrets)
         if response.status_code in _MAY_HAVE_WORKED or response.status_code >= _SERVER_ERROR:
-            raise AnswerLost(f"{what}: HTTP {response.status_code}: {text.strip()[:300]}")
+            raise AnswerLost(f"{what}: {described(response.status_code, text)}.")
         try:
             answer = read_answer(what, response.status_code, text)
         except Unreadable as error:
@@ -122,17 +114,22 @@ class Client:
             raise AnswerLost(f"{what}: the answer holds no task id ({answer.ids or 'no ids'}).")
         return answer
 
-    async def pages(self, path: str, params: Mapping[str, Any] | None = None) -> AsyncIterator[Answer]:
-        """Yield the pages of a list, until all rows have come."""
+    async def pages(self, path: str, params: Mapping[str, Any] | None = None) -> AsyncGenerator[Answer]:
+        """Yield the pages of a list, until all rows have come.
+
+        A page may be shorter than asked for, where the platform caps it: `total` tells then; a list without it has
+        ended when a page brings nothing new.
+        """
         seen, number = 0, 1
+        before: list[dict[str, Any]] = []
         while True:
             answer = await self.get(path, {**(params or {}), "page": number, "pageSize": PAGE_SIZE})
+            rows = answer.rows
+            if rows == before:
+                return  # nothing, or a list that comes whole whatever page is asked for
             yield answer
-            count = len(answer.rows)
-            seen, number = seen + count, number + 1
-            # a page may be shorter than asked for, where the platform caps it: only `total` tells then
-            done = seen >= answer.total if answer.total is not None else count < PAGE_SIZE
-            if done or not count:
+            seen, number, before = seen + len(rows), number + 1, rows
+            if answer.total is not None and seen >= answer.total >= len(rows):
                 return
 
     async def rows(self, path: str, params: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
@@ -147,7 +144,7 @@ class Client:
                 response = await self._send(method, path, **request)
             except httpx.HTTPError as error:
                 if last:
-                    raise _no_answer(what, error, self._settings.host) from None
+                    raise self._no_answer(what, error) from None
                 await asyncio.sleep(self._pause(attempt, None))
                 continue
             if last or not _is_passing(response):
@@ -163,6 +160,11 @@ class Client:
         response = await self._http.request(method, self._settings.host.rstrip("/") + path, headers=signed, **request)
         self._note_skew(response)
         return response
+
+    def _no_answer(self, what: str, error: httpx.HTTPError) -> BackendUnavailable:
+        where = f"{self._settings.host}{told_proxy(self._settings)}"
+        hint = "Check the network, the base URL and `proxy` in the connection."
+        return BackendUnavailable(f"{what}: no answer from {where} ({_told(error)}).", hint=hint)
 
     def _pause(self, attempt: int, retry_after: str | None) -> float:
         if retry_after is not None and retry_after.strip().isdigit() and int(retry_after) > 0:
@@ -184,44 +186,6 @@ class Client:
         return text
 
 
-def _standing_headers(settings: Settings) -> dict[str, str]:
-    headers = {
-        "Accept": "application/json",
-        "Content-Type": "application/json",
-        "User-Agent": f"airflow-provider-siflow/{__version__}",
-    }
-    if settings.region:
-        headers["X-Region"] = settings.region
-    if settings.cluster:
-        headers["X-Cluster"] = settings.cluster
-    return headers
-
-
-def _require(settings: Settings) -> None:
-    lacks = [
-        name
-        for name, value in (
-            ("host (the base URL, such as https://console.siflow.cn/sfapi)", settings.host),
-            ("login (the access key id)", settings.login),
-            ("password (the access key's secret)", settings.password),
-            ("region", settings.region),
-            ("cluster", settings.cluster),
-        )
-        if not value
-    ]
-    if lacks:
-        raise UsageError(f"the connection to the platform lacks: {', '.join(lacks)}.")
-    if (
-        settings.host.startswith("http://")
-        and "//127.0.0.1" not in settings.host
-        and "//localhost" not in settings.host
-    ):
-        raise UsageError(
-            "the base URL of the platform begins with http://: only TLS protects what is sent there.",
-            hint="Write it with https://.",
-        )
-
-
 def _query(params: Mapping[str, Any] | None) -> dict[str, str]:
     """Write a query as the platform reads it: arrays joined by commas, booleans in small letters."""
     out = {}
@@ -241,11 +205,6 @@ def _is_passing(response: httpx.Response) -> bool:
     if word in {"true", "false"}:
         return bool(word == "true")
     return response.status_code in {408, 425, _TOO_MANY} or response.status_code >= _SERVER_ERROR
-
-
-def _no_answer(what: str, error: httpx.HTTPError, host: str) -> BackendUnavailable:
-    hint = "Check the network, the base URL and `proxy` in the connection."
-    return BackendUnavailable(f"{what}: no answer from {host} ({_told(error)}).", hint=hint)
 
 
 def _told(error: httpx.HTTPError) -> str:

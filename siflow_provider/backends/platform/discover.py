@@ -1,8 +1,9 @@
 """A draft of a catalog from what the platform lists: pools, instances, images, volumes, datasets, models.
 
-source: the vendor's Python SDK 0.2.9, `resources/{instances,volumes,datasets,models,images}.py`. It is a draft: what
-one unit of an instance gives is in no call that is known, so that amounts are to be filled in, and the form's resource
-types are taken from the words of the pools.
+source: the vendor's Python SDK 0.2.9, `resources/{instances,volumes,datasets,models,images}.py`. It is a draft: the
+form's resource types are taken from the words of the pools, and what one unit of an instance gives from rows of the
+shape that the SDK has for it (`types/instance.py`, ConfigMapInstanceInfo) in `/instance/quota`, whose content is not
+documented; where they are not there, amounts are to be filled in.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["discover", "draft_of"]
 
 _IMAGES = "/aiapi/v1/image-sync-server/images-management"
+_SIZES = "/resource-service/v1/instance/quota"
 _UNREADABLE = (AccessDenied, BackendUnavailable, NotFound, Refused)
 _AMOUNTS = {"cpu": "1", "memory": "1Gi"}
 """Stands for what one unit gives until an admin writes it down."""
@@ -50,36 +52,59 @@ async def discover(settings: Settings, pace: Pace | None = None) -> tuple[dict[s
         rows = await read_rows(client, settings)
         lists = {
             "volumes": await _rows(client, "/resource-service/v1/volumes", notes),
-            "datasets": await _rows(client, "/data-service/v1/datasets", notes, paged=False),
-            "preset models": await _rows(client, "/model-service/v1/preset-models", notes, paged=False),
-            "models": await _rows(client, "/model-service/v1/models", notes, paged=False),
-            "images": await _rows(client, _IMAGES, notes, {"filter.major_category": "siflow"}, paged=False),
+            "datasets": await _rows(client, "/data-service/v1/datasets", notes),
+            "preset models": await _rows(client, "/model-service/v1/preset-models", notes),
+            "models": await _rows(client, "/model-service/v1/models", notes),
+            "images": await _rows(client, _IMAGES, notes, {"filter.major_category": "siflow"}),
+            "sizes": await _sizes(client),
         }
-    notes.append("instances: what one unit gives is not told by the platform; write its cpu, memory and GPUs down")
+    told = {str(one["showname"]) for one in lists["sizes"]}
+    untold = sorted({row.instance_name for row in rows} - told)
+    if untold:
+        notes.append(
+            f"instances: the platform does not tell what one unit of {', '.join(untold)} gives; write its cpu, memory "
+            "and GPUs down"
+        )
     return draft_of(settings, rows, lists), notes
 
 
 async def _rows(
-    client: Client, path: str, notes: list[str], params: Mapping[str, Any] | None = None, *, paged: bool = True
+    client: Client, path: str, notes: list[str], params: Mapping[str, Any] | None = None
 ) -> list[dict[str, Any]]:
     try:
-        return await client.rows(path, params) if paged else (await client.get(path, params)).rows
+        return await client.rows(path, params)
     except _UNREADABLE as error:
         notes.append(f"{path} can't be read: {error}")
         return []
 
 
+async def _sizes(client: Client) -> list[dict[str, Any]]:
+    """Return the rows that say what one unit of an instance gives; [] where there are none of that shape."""
+    try:
+        rows = (await client.get(_SIZES)).rows
+    except _UNREADABLE:
+        return []
+    return [row for row in rows if all(row.get(key) for key in ("showname", "cpu", "memory"))]
+
+
 def draft_of(settings: Settings, rows: list[InstanceRow], lists: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any]:
     """Return the catalog's sections from the lists. Pure."""
+    sizes = {str(one["showname"]): _amounts(one) for one in lists["sizes"]}
+    images = lists["images"]
     return {
         "clusters": [{"region": settings.region, "cluster": settings.cluster}],
-        "instances": {row.instance_name: {"resources": dict(_AMOUNTS)} for row in rows},
+        "instances": {row.instance_name: {"resources": sizes.get(row.instance_name, dict(_AMOUNTS))} for row in rows},
         "queues": [_queue(row) for row in rows],
-        "images": {kind: _images(lists["images"], kind) for kind in ("preset", "custom")},
+        "images": {kind: _images(images, kind, settings) for kind in ("preset", "custom")},
         "volumes": {str(one["name"]): _volume(one) for one in lists["volumes"] if one.get("name")},
         "datasets": _versions(lists["datasets"], _dataset),
         "models": _versions([*lists["preset models"], *lists["models"]], _model),
     }
+
+
+def _amounts(row: Mapping[str, Any]) -> dict[str, str]:
+    gpus = str(row.get("gpu-num") or "0")
+    return {"cpu": str(row["cpu"]), "memory": str(row["memory"]), **({"gpu": gpus} if gpus != "0" else {})}
 
 
 def _queue(row: InstanceRow) -> dict[str, Any]:
@@ -99,16 +124,24 @@ def _queue(row: InstanceRow) -> dict[str, Any]:
 _KINDS = (("reserved", "reserved"), ("spot", "spot"), ("idle", "idle"), ("on_demand", "demand"))
 
 
-def _images(rows: list[dict[str, Any]], kind: str) -> dict[str, Any]:
+def _images(rows: list[dict[str, Any]], kind: str, settings: Settings) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for row in rows:
-        urls = row.get("cluster_images_url") or []
+        urls = [str(url) for url in row.get("cluster_images_url") or []]
         if row.get("image_build_type") != kind or not urls or not row.get("name"):
             continue
-        # an entry may be "text: url"
-        url = str(urls[0]).rpartition(": ")[2]
+        url = _url_here(urls, settings)
         found.setdefault(str(row["name"]), {"versions": {}})["versions"][str(row.get("version"))] = url
     return found
+
+
+def _url_here(urls: list[str], settings: Settings) -> str:
+    """Return the URL of this cluster, else of this region, else the first: an entry may be `text: url`."""
+    for here in (settings.cluster, settings.region):
+        for url in urls:
+            if here and here in re.split(r"[^\w-]+", url.rpartition(": ")[0]):
+                return url.rpartition(": ")[2]
+    return urls[0].rpartition(": ")[2]
 
 
 def _volume(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """One listing for all runs that somebody waits for, instead of one request for each of them.
 
-While anybody watches, the tasks are listed page by page until every watched one was seen. Listings are at least
+While anybody watches, the tasks are listed page by page until every watched one was seen, or so few are left that they
+cost less asked for one by one than the pages behind (the platform keeps ended tasks). Listings are at least
 `Pace.listing` apart, and further the more pages they need and the longer nothing changes, each time with jitter.
 """
 
@@ -8,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import random
 import time
 from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+from siflow_provider.backends.platform.client import PAGE_SIZE
 from siflow_provider.backends.platform.errors import NotFound
 from siflow_provider.backends.platform.matches import groups, keep_one
 from siflow_provider.backends.platform.state import phase_of
@@ -22,6 +25,7 @@ from siflow_provider.core.status import Phase
 from siflow_provider.errors import BackendError, BackendUnavailable
 
 if TYPE_CHECKING:
+    from siflow_provider.backends.platform.answers import Answer
     from siflow_provider.backends.platform.pace import Pace
     from siflow_provider.backends.platform.tasks import Tasks
     from siflow_provider.core.status import JobRef
@@ -56,6 +60,7 @@ class Feed:
         self.since = time.monotonic()
         self.seen = False
         self.missed = 0
+        self.refused = 0
         self.look: Look = None
         self.told = False
         self._news = asyncio.Event()
@@ -166,14 +171,15 @@ class Poller:
         rows: dict[str, dict[str, Any]] = {}
         twins: list[dict[str, Any]] = []
         self._pages = 0
-        async for page in self._tasks.pages():
-            self._pages += 1
-            for row in page:
-                rows[str(row.get("uuid"))] = row
-                if str(row.get("name", "")).rpartition("-")[0] in names:
-                    twins.append(row)
-            if wanted <= rows.keys():
-                break
+        async with aclosing(self._tasks.pages()) as pages:
+            async for page in pages:
+                self._pages += 1
+                for row in page.rows:
+                    rows[str(row.get("uuid"))] = row
+                    if str(row.get("name", "")).rpartition("-")[0] in names:
+                        twins.append(row)
+                if _is_enough(wanted - rows.keys(), page, len(rows)):
+                    break
         changed = self._tell_rows(rows, wanted)
         await self._keep_one_each(twins, wanted)
         await self._confirm(wanted - rows.keys())
@@ -213,6 +219,8 @@ class Poller:
                 self._tell_missing(uid)
             except BackendUnavailable as error:
                 self._tell(uid, error)
+            except BackendError as error:  # of this task alone: the others are seen as ever
+                self._tell_refused(uid, error)
 
     def _tell_missing(self, uid: str) -> None:
         for feed in self._feeds.get(uid, ()):
@@ -223,10 +231,15 @@ class Poller:
             elif not feed.seen:
                 feed.tell(BackendUnavailable("the platform does not show the task yet."))
 
+    def _tell_refused(self, uid: str, error: BackendError) -> None:
+        for feed in self._feeds.get(uid, ()):
+            feed.refused += 1
+            feed.tell(error if feed.refused > _REFUSALS_RIDDEN_OUT else BackendUnavailable(str(error)))
+
     def _tell(self, uid: str, look: Look) -> None:
         for feed in self._feeds.get(uid, ()):
             if isinstance(look, Brief):
-                feed.seen, feed.missed = True, 0
+                feed.seen, feed.missed, feed.refused = True, 0, 0
                 self._warn(look)
             feed.tell(look)
 
@@ -239,6 +252,14 @@ class Poller:
         if phase_of(task.status) is Phase.UNKNOWN and task.status not in self._warned:
             self._warned.add(task.status)
             log.warning("the platform says %r of %s, which is not known here: waiting on", task.status, task.name)
+
+
+def _is_enough(missing: set[str], page: Answer, seen: int) -> bool:
+    """Say whether asking for the missing tasks one by one costs less than the pages that are left."""
+    if not missing:
+        return True
+    left = 0 if page.total is None else math.ceil((page.total - seen) / PAGE_SIZE)
+    return len(missing) <= min(left, _CONFIRMED_AT_ONCE)
 
 
 def _read(row: dict[str, Any]) -> Look:

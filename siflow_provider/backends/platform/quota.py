@@ -33,7 +33,8 @@ async def read_rows(client: Client, settings: Settings) -> list[InstanceRow]:
         BackendError: it can't be read.
     """
     place = {"region": settings.region, "cluster": settings.cluster}
-    return [read_row(InstanceRow, row) for row in (await client.get(f"{_RESOURCES}/instances", place)).rows]
+    answer = await client.get(f"{_RESOURCES}/instances", place)
+    return [read_row(InstanceRow, row, answer.ids) for row in answer.rows]
 
 
 async def answer_quota(client: Client, task: ResolvedTask, settings: Settings) -> QuotaReport:
@@ -80,8 +81,8 @@ async def _share(client: Client, row: InstanceRow) -> UserQuota | str:
     try:
         user = (await client.get(f"{_RESOURCES}/user-instances")).data
         name = user.get("user") if isinstance(user, dict) else None
-        rows = (await client.get(f"{_RESOURCES}/user-quota", {"instanceQuotaId": row.id})).rows
-        shares = [read_row(UserQuota, one) for one in rows]
+        answer = await client.get(f"{_RESOURCES}/user-quota", {"instanceQuotaId": row.id})
+        shares = [read_row(UserQuota, one, answer.ids) for one in answer.rows]
     except _UNREADABLE as error:
         return f"the user's quota can't be read: {error}"
     own = [one for one in shares if one.user_name == name and one.instance_quota_id == row.id]

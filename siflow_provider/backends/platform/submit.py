@@ -30,6 +30,8 @@ __all__ = ["find_run", "revealed", "submit"]
 log = logging.getLogger(__name__)
 
 _LONGEST_PAUSE = 10.0
+_OSS_KEYS = frozenset({"accessKey", "secretKey"})
+"""Of the object store that `body_overrides` may name."""
 
 
 async def find_run(place: Place, run: str, hint: str) -> dict[Run, list[tuple[Mark, Brief]]]:
@@ -98,13 +100,15 @@ def _revealed(entry: dict[str, Any], hidden: dict[str, str]) -> dict[str, Any]:
 
 
 def _body(manifest: Manifest) -> tuple[dict[str, Any], list[str]]:
-    """Return what is sent, and the hidden values in it."""
+    """Return what is sent, and the secrets in it."""
     body = {**revealed(manifest), "namePrefix": manifest.name}
     hidden = [value.reveal() for value in manifest.hidden.values()]
     if hidden:
         veil = Veil.of(hidden).model_dump_json()
         body["taskEnv"] = [*body["taskEnv"], {"envKey": VEIL_ENV, "envValue": veil, "hide": False}]
-    return body, hidden
+    oss = body.get("oss")
+    keys = [value for name, value in oss.items() if name in _OSS_KEYS] if isinstance(oss, dict) else []
+    return body, [*hidden, *map(str, filter(None, keys))]
 
 
 async def _look_again(place: Place, identity: Identity, error: AnswerLost) -> JobRef:

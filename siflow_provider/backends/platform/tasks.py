@@ -6,12 +6,13 @@ source: the vendor's Python SDK 0.2.9, `resources/tasks.py`.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from siflow_provider.backends.platform.wire import Brief, Pod, read_row, read_tasks
 
 if TYPE_CHECKING:
+    from siflow_provider.backends.platform.answers import Answer
     from siflow_provider.backends.platform.client import Client
 
 __all__ = ["Tasks"]
@@ -41,12 +42,12 @@ class Tasks:
             NotFound: the platform knows none of that uuid.
         """
         answer = await self._client.get(f"{_TASKS}/{uuid}")
-        return read_row(Brief, answer.data)
+        return read_row(Brief, answer.data, answer.ids)
 
     async def pods(self, uuid: str) -> list[Pod]:
         """Return the task's pods, those marked as deleted left out."""
-        rows = (await self._client.get(f"{_TASKS}/{uuid}/pods")).rows
-        return [read_row(Pod, row) for row in rows if not row.get("deleted")]
+        answer = await self._client.get(f"{_TASKS}/{uuid}/pods")
+        return [read_row(Pod, row, answer.ids) for row in answer.rows if not row.get("deleted")]
 
     async def stop(self, uuid: str) -> None:
         """Ask for the end of a task; the documented GET of the same meaning is not used: something may prefetch it."""
@@ -69,22 +70,24 @@ class Tasks:
         answer = await self._client.create(_TASKS, body, headers=headers, secrets=secrets)
         return str(answer.data)
 
-    def pages(self) -> AsyncIterator[list[dict[str, Any]]]:
+    def pages(self) -> AsyncGenerator[Answer]:
         """Yield all tasks that the access key may see, in the platform's own order, page by page."""
-        return self._pages()
-
-    async def _pages(self) -> AsyncIterator[list[dict[str, Any]]]:
-        async for page in self._client.pages(_TASKS):
-            yield page.rows
+        return self._client.pages(_TASKS)
 
     async def everything(self) -> list[Brief]:
         """Return all tasks that the access key may see."""
-        return read_tasks(await self._client.rows(_TASKS))
+        return await self._read({})
+
+    async def _read(self, query: Mapping[str, str]) -> list[Brief]:
+        found: dict[str, Brief] = {}
+        async for page in self._client.pages(_TASKS, query):
+            found |= {task.uuid: task for task in read_tasks(page.rows, page.ids)}
+        return list(found.values())
 
     async def named(self, text: str) -> list[Brief]:
         """Return the tasks that have `text` in their name: by the platform's filter where it looks inside of names."""
         if await self._filter_finds_inside():
-            found = read_tasks(await self._client.rows(_TASKS, {"name": text}))
+            found = await self._read({"name": text})
         else:
             found = await self.everything()
         return [task for task in found if text in task.name]

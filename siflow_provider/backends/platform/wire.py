@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, WrapValidator, model_validator
 from pydantic.alias_generators import to_camel
 
 from siflow_provider.errors import BackendUnavailable
@@ -51,7 +51,23 @@ def read_moment(value: Any) -> datetime | None:
 
 Moment = Annotated[datetime | None, BeforeValidator(read_moment)]
 Text = Annotated[str, BeforeValidator(lambda value: "" if value is None else str(value))]
-Rows = BeforeValidator(lambda value: value or [])
+Count = Annotated[int, BeforeValidator(lambda value: 0 if value is None else value)]
+
+
+def _or_none(value: Any, read: Any) -> Any:
+    try:
+        return read(value)
+    except ValidationError:
+        return None
+
+
+def _rows(value: Any, read: Any) -> Any:
+    return _or_none(value or [], read) or ()
+
+
+Lenient = WrapValidator(_or_none)
+"""What is only shown: where a newer server writes it in another shape, the rest of the task is still read."""
+Rows = WrapValidator(_rows)
 
 
 class TaskEnv(_Wire):
@@ -59,7 +75,7 @@ class TaskEnv(_Wire):
 
     env_key: Text = ""
     env_value: Text = ""
-    hide: bool = False
+    hide: Annotated[bool, BeforeValidator(bool)] = False
 
     @model_validator(mode="before")
     @classmethod
@@ -72,9 +88,9 @@ class TaskEnv(_Wire):
 class Ahead(_Wire):
     """How many tasks are ahead, by priority."""
 
-    high: int = 0
-    medium: int = 0
-    low: int = 0
+    high: Count = 0
+    medium: Count = 0
+    low: Count = 0
 
     @property
     def count(self) -> int:
@@ -85,9 +101,9 @@ class Ahead(_Wire):
 class QueueInfo(_Wire):
     """Where a task stands in its pool's queue."""
 
-    rank_in_pool: int = 0
+    rank_in_pool: Count = 0
     ahead_in_pool: Ahead = Ahead()
-    rank_in_user: int = 0
+    rank_in_user: Count = 0
     ahead_in_user: Ahead = Ahead()
 
 
@@ -95,7 +111,7 @@ class SelectedInstance(_Wire):
     """What the platform gave the task."""
 
     name: Text = ""
-    count_total: int = 0
+    count_total: Count = 0
 
 
 class FaultTolerance(_Wire):
@@ -123,10 +139,10 @@ class Brief(_Wire):
     update_time: Moment = None
     start_time: Moment = None
     end_time: Moment = None
-    queue_info: QueueInfo | None = None
-    task_env: Annotated[tuple[TaskEnv, ...], Rows] = ()
+    queue_info: Annotated[QueueInfo | None, Lenient] = None
+    task_env: Annotated[tuple[TaskEnv, ...], BeforeValidator(lambda value: value or [])] = ()
     owner: Text = ""
-    enhancements: Enhancements | None = None
+    enhancements: Annotated[Enhancements | None, Lenient] = None
     dashboard_url: Text = ""
 
     def env(self, name: str) -> str:
@@ -145,7 +161,7 @@ class Pod(_Wire):
     ip: Text = ""
     create_time: Moment = None
     update_time: Moment = None
-    exit_code: int | None = None
+    exit_code: Annotated[int | None, Lenient] = None
 
     @property
     def why(self) -> str:
@@ -161,26 +177,31 @@ class InstanceRow(_Wire):
     resource_pool_qos_type: Text = ""
     resource_pool_type: Text = ""
     instance_name: Text = ""
-    quota: int = 0
-    avail: int = 0
-    used: int = 0
-    preempted: int = 0
+    quota: Count = 0
+    avail: Count = 0
+    used: Count = 0
+    preempted: Count = 0
 
 
 class UserQuota(_Wire):
     """A user's own share of one row of `/instances`."""
 
     user_name: Text = ""
-    instance_quota_id: int = 0
-    total: int = 0
-    used: int = 0
+    instance_quota_id: Count = 0
+    total: Count = 0
+    used: Count = 0
 
 
 _W = TypeVar("_W", bound=_Wire)
 
 
-def read_row(model: type[_W], row: Any) -> _W:
+def read_row(model: type[_W], row: Any, ids: str = "") -> _W:
     """Return what a row says.
+
+    Args:
+        model: what it should be.
+        row: as it came.
+        ids: of the answer that it came in, for support.
 
     Raises:
         BackendUnavailable: it is of another shape; names the fields and no value.
@@ -189,14 +210,19 @@ def read_row(model: type[_W], row: Any) -> _W:
         return model.model_validate(row)
     except ValidationError as error:
         wrong = ", ".join(sorted({".".join(map(str, one["loc"])) or "all of it" for one in error.errors()}))
-    raise BackendUnavailable(f"the platform's answer can't be read as a {model.__name__}: {wrong}.")
+    where = f" ({ids})" if ids else ""
+    raise BackendUnavailable(f"the platform's answer{where} can't be read as a {model.__name__}: {wrong}.")
 
 
-def read_tasks(rows: list[dict[str, Any]]) -> list[Brief]:
+def read_tasks(rows: list[dict[str, Any]], ids: str = "") -> list[Brief]:
     """Return the tasks among the rows, each uuid once: the same task may come under several filters or pages.
+
+    Args:
+        rows: as they came.
+        ids: of the answer that they came in, for support.
 
     Raises:
         BackendUnavailable: a row is of another shape.
     """
-    found = {str(row["uuid"]): read_row(Brief, row) for row in rows if row.get("uuid")}
+    found = {str(row["uuid"]): read_row(Brief, row, ids) for row in rows if row.get("uuid")}
     return list(found.values())

@@ -57,7 +57,8 @@ def test_a_run_is_followed_listed_shown_and_read_again(command: Command, conn: s
     assert listed["name"].startswith("cmd-")
     shown = command("show", listed["name"], "--json", "--conn", conn)
     assert shown.code == 0, shown.err
-    assert "succeeded" in shown.out
+    assert shown.data["phase"] == "succeeded"
+    assert [(each["name"], each["exit_code"]) for each in shown.data["replicas"]] == [("master-0", 0)]
     assert "hello from 0" in command("logs", listed["name"], "--conn", conn).out
 
 
@@ -67,6 +68,10 @@ def test_a_failing_run_gives_its_exit_code_and_a_stopped_one_ends(
     done = command("run", write(command, "echo wrong input; exit 3"), "--conn", conn, timeout=120)
     assert done.code == 1
     assert "exit code 3" in done.out + done.err
+    (ended,) = command("ps", "--all", "--json", "--conn", conn).data
+    told = command("show", ended["name"], "--conn", conn).out
+    assert "master-0 (rank 0) ended with exit code 3" in told
+    assert "wrong input" in told
     process = command.start_ready(write(command, "echo ready; sleep 600"), "--conn", conn)
     (live,) = command("ps", "--json", "--conn", conn).data
     assert command("stop", live["name"], "--conn", conn).code == 0
@@ -85,8 +90,9 @@ def test_quota_doctor_and_discover_answer(command: Command, conn: str) -> None:
     assert {"backend platform", "signature and access to tasks", "clock", "pools", "logs"} <= names
     draft = command("catalog", "discover", "--conn", conn)
     assert draft.code == 0, draft.err
-    assert "# instances:" in draft.out
-    assert "cpu.demo-1" in load_catalog(yaml.safe_load(draft.out)).instances
+    catalog = load_catalog(yaml.safe_load(draft.out))
+    assert "cpu.demo-1" in catalog.instances
+    assert {*catalog.volumes, *catalog.datasets, *catalog.models} >= {"team-data", "corpus", "bert-base"}
 
 
 def test_render_shows_the_body_and_hidden_values_only_when_asked(command: Command) -> None:

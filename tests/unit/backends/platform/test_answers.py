@@ -99,6 +99,19 @@ def test_tasks_of_a_newer_server_are_read(rows: list[dict[str, Any]]) -> None:
     assert len(read_tasks(rows)) == len({row["uuid"] for row in rows})
 
 
+def test_what_is_only_shown_may_have_another_shape() -> None:
+    odd = {"queueInfo": {"rankInPool": "first", "aheadInPool": None}, "selectedInstances": 3, "enhancements": "on"}
+    task = read_tasks([{"uuid": "u", "status": "Queueing", **odd}])[0]
+    assert (task.queue_info, task.selected_instances, task.enhancements) == (None, (), None)
+    assert Pod.model_validate({"name": "p", "exitCode": ""}).exit_code is None
+
+
+def test_a_row_that_can_not_be_read_is_told_with_ids_and_without_values() -> None:
+    with pytest.raises(BackendUnavailable, match=r"\(request id r-1\) can't be read as a Brief: taskEnv") as caught:
+        read_tasks([{"uuid": "u", "taskEnv": {"TOKEN": "s3cr3t-s3cr3t"}}], "request id r-1")
+    assert "s3cr3t" not in str(caught.value)
+
+
 def test_a_hidden_value_is_never_kept() -> None:
     row = {"uuid": "u", "taskEnv": [{"envKey": "TOKEN", "envValue": "s3cr3t-s3cr3t", "hide": True}]}
     assert "s3cr3t" not in repr(Brief.model_validate(row))

@@ -106,6 +106,35 @@ async def test_all_pages_are_read_also_where_the_platform_caps_them(running: Run
     assert running.call(lambda: running.platform.requests.count(("GET", TASKS))) == 3
 
 
+async def test_all_pages_are_read_where_the_platform_does_not_say_how_many_there_are(
+    running: RunningPlatform, client: Client
+) -> None:
+    for _ in range(5):
+        await client.create(TASKS, BODY, headers={}, secrets=())
+    running.change(max_page=2, page_total=False)
+    assert len({row["uuid"] for row in await client.rows(TASKS)}) == 5
+
+
+async def test_a_list_that_comes_whole_for_every_page_is_read_once(running: RunningPlatform, client: Client) -> None:
+    whole = '{"status": true, "msg": "", "data": [{"name": "a"}]}'
+    running.change(faults=[{"path": "datasets", "body": whole, "times": 9}])
+    assert await client.rows("/data-service/v1/datasets") == [{"name": "a"}]
+
+
+async def test_a_lost_answer_has_its_ids_however_long_the_platforms_words_are(
+    running: RunningPlatform, client: Client
+) -> None:
+    running.change(faults=[{"method": "POST", "status": 503, "envelope_false": "overloaded " * 100}])
+    with pytest.raises(AnswerLost, match=r"HTTP 503 \(request id r-\d+, trace id t-\d+\): overloaded"):
+        await client.create(TASKS, BODY, headers={}, secrets=())
+
+
+async def test_a_gateways_404_is_an_outage_and_loses_no_task(running: RunningPlatform, client: Client) -> None:
+    running.change(faults=[{"status": 404, "body": "404 page not found", "times": 9}])
+    with pytest.raises(BackendUnavailable, match="/sfapi"):
+        await client.get(f"{TASKS}/nope")
+
+
 async def test_no_secret_is_in_an_error_though_the_platform_repeats_it(
     running: RunningPlatform, client: Client
 ) -> None:
@@ -132,6 +161,7 @@ async def test_a_proxy_is_the_connections_decision_alone(
     with pytest.raises(BackendUnavailable) as caught:
         await proxied.get(TASKS)
     assert "pass-word" not in str(caught.value)
+    assert "through the proxy 127.0.0.1:9" in str(caught.value)
     await proxied.close()
 
 
@@ -150,6 +180,24 @@ def test_what_a_connection_lacks_is_named(change: dict[str, object], words: str)
     settings = connection("https://console.example.test/sfapi").model_copy(update=change)
     with pytest.raises(UsageError, match=words):
         Client(settings, QUICK)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"region": "北京"}, "region"),
+        ({"cluster": "al\npha"}, "cluster"),
+        ({"login": "ak-demo "}, "login"),
+        ({"password": Hidden("sk-demo\n")}, "password"),
+        ({"host": "ftp://console.example.test"}, "is no URL"),
+        ({"proxy": "proxy.example.test:3128"}, "proxy"),
+    ],
+)
+def test_what_can_not_be_sent_is_refused_before_anything_is(change: dict[str, object], words: str) -> None:
+    settings = connection("https://console.example.test/sfapi").model_copy(update=change)
+    with pytest.raises(UsageError, match=words) as caught:
+        Client(settings, QUICK)
+    assert "sk-demo" not in str(caught.value)
 
 
 def test_a_base_url_without_tls_is_refused() -> None:

@@ -23,7 +23,10 @@ LISTS: dict[str, list[dict[str, Any]]] = {
             "name": "trainer",
             "version": "7",
             "image_build_type": "custom",
-            "cluster_images_url": ["alpha: registry.example.test/nlp/trainer:7"],
+            "cluster_images_url": [
+                "beta: registry-beta.example.test/nlp/trainer:7",
+                "alpha: registry.example.test/nlp/trainer:7",
+            ],
         }
     ],
 }  # fmt: skip
@@ -42,7 +45,29 @@ async def test_the_draft_is_a_catalog_with_what_the_platform_lists(
     assert catalog.volumes["team-data"].pvc == "team-data"
     assert catalog.datasets["corpus"].versions["2"].sub_path == "v2"
     assert catalog.models["bert"].versions["1"].pvc == "models"
-    assert [note for note in notes if note.startswith("instances:")]
+    assert draft["instances"]["gpu.demo-1"] == {"resources": {"cpu": "8", "memory": "64Gi", "gpu": "1"}}
+    assert notes == []
+
+
+async def test_every_list_is_read_to_its_end_and_amounts_that_are_not_told_are_asked_for(
+    running: RunningPlatform, settings: Settings
+) -> None:
+    many = [{**LISTS["datasets"][0], "name": f"corpus-{number}"} for number in range(1200)]
+    running.call(lambda: running.platform.lists.update(LISTS, datasets=many))
+    running.change(faults=[{"path": "instance/quota", "status": 403}])
+    draft, notes = await discover(settings, QUICK)
+    assert len(draft["datasets"]) == 1200
+    (note,) = notes
+    assert "cpu.demo-1, gpu.demo-1" in note
+
+
+async def test_a_clock_that_is_an_hour_off_is_told_as_the_cause(running: RunningPlatform, settings: Settings) -> None:
+    running.change(clock_seconds=3600)
+    checks = {check.name: check for check in await check_platform(settings, QUICK)}
+    assert not checks["signature and access to tasks"].ok
+    assert not checks["clock"].ok
+    assert "-3600" in checks["clock"].found or "-3599" in checks["clock"].found
+    assert "NTP" in checks["clock"].mend
 
 
 async def test_a_list_that_can_not_be_read_is_told_and_the_rest_is_drafted(

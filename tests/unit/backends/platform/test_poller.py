@@ -9,6 +9,8 @@ import pytest
 
 from siflow_provider.backends.platform.backend import PlatformBackend
 from siflow_provider.core.status import JobRef, Phase, Status
+from siflow_provider.errors import AccessDenied
+from tests.platform.names import CLUSTER, REGION, USER
 from tests.platform.server import RunningPlatform
 from tests.unit.backends.platform.tasks import context, task
 
@@ -92,3 +94,35 @@ async def test_a_refusal_is_ridden_out_for_a_while(running: RunningPlatform, bac
     running.change(faults=[{"status": 401, "times": 3}])
     seen = await watched(backend, ref)
     assert seen[-1].phase is Phase.SUCCEEDED
+
+
+async def test_a_task_that_may_not_be_read_any_more_keeps_no_other_run_from_being_seen(
+    running: RunningPlatform, backend: PlatformBackend
+) -> None:
+    running.change(run_seconds=1.5)
+    hidden = JobRef(backend="platform", kind="PyTorchJob", name="hidden-abcdefg", uid="hidden", task_uuid="u")
+    running.change(faults=[{"path": "/tasks/hidden$", "status": 403, "times": 999}])
+    ref = await backend.submit(backend.render(task(), context()))
+    refused, seen = await asyncio.gather(watched(backend, hidden), watched(backend, ref), return_exceptions=True)
+    assert isinstance(refused, AccessDenied)
+    assert not isinstance(seen, BaseException)
+    assert [status.phase for status in seen if status.phase is Phase.UNKNOWN] == []
+    assert seen[-1].phase is Phase.SUCCEEDED
+
+
+async def test_one_task_among_thousands_of_newer_ones_costs_one_page_and_one_request(
+    running: RunningPlatform, backend: PlatformBackend
+) -> None:
+    running.change(run_seconds=600)
+    ref = await backend.submit(backend.render(task(), context()))
+    body = running.call(lambda: running.platform.engine.tasks[ref.uid].body)
+    others = [body.model_copy(update={"task_env": [], "name_prefix": "other"}) for _ in range(3000)]
+    place = {"owner": USER, "region": REGION, "cluster": CLUSTER}
+    running.call(lambda: running.platform.engine.fill(others, **place))
+    running.call(running.platform.requests.clear)
+    async with asyncio.timeout(20):
+        async for status in backend.watch(ref):
+            if status.phase is Phase.RUNNING:
+                break
+    asked = running.call(lambda: list(running.platform.requests))
+    assert asked.count(LISTING) <= asked.count(("GET", f"{LISTING[1]}/{ref.uid}")) + 1
