@@ -143,8 +143,11 @@ def _revealed(backend: str, manifest: Manifest) -> Iterable[Mapping[str, Any]]:
     return [{**document, "hidden_env": values} for document in manifest.documents]
 
 
-def schema() -> None:
-    """Print the JSON Schema of task forms, for editors."""
-    from siflow_provider.spec.schema import json_schema
+def schema(catalog: CatalogOption = None) -> None:
+    """Print the JSON Schema of task forms, for editors; with a catalog they complete and check its names too."""
+    from siflow_provider.spec.schema import TEMPLATE, json_schema
+    from siflow_provider.spec.schema_names import with_names
 
-    print_json(json_schema())
+    known = load_catalog_option(catalog)
+    form = json_schema()
+    print_json(form if known is None else with_names(form, known, TEMPLATE))

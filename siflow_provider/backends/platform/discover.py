@@ -65,7 +65,7 @@ async def discover(settings: Settings, pace: Pace | None = None) -> tuple[dict[s
             f"instances: the platform does not tell what one unit of {', '.join(untold)} gives; write its cpu, memory "
             "and GPUs down"
         )
-    return draft_of(settings, rows, lists), notes
+    return draft_of(settings, rows, lists), [*notes, *_unplaced(lists)]
 
 
 async def _rows(
@@ -96,10 +96,33 @@ def draft_of(settings: Settings, rows: list[InstanceRow], lists: Mapping[str, li
         "instances": {row.instance_name: {"resources": sizes.get(row.instance_name, dict(_AMOUNTS))} for row in rows},
         "queues": [_queue(row) for row in rows],
         "images": {kind: _images(images, kind, settings) for kind in ("preset", "custom")},
-        "volumes": {str(one["name"]): _volume(one) for one in lists["volumes"] if one.get("name")},
-        "datasets": _versions(lists["datasets"], _dataset),
-        "models": _versions([*lists["preset models"], *lists["models"]], _model),
+        "volumes": {str(one["name"]): {"pvc": one["pvcName"]} for one in lists["volumes"] if _placed(one, "pvcName")},
+        "datasets": _versions([one for one in lists["datasets"] if _placed(one, "pvc")], _dataset),
+        "models": _versions([one for one in _all_models(lists) if _placed(one, "pvc")], _model),
     }
+
+
+def _all_models(lists: Mapping[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    return [*lists["preset models"], *lists["models"]]
+
+
+def _placed(row: Mapping[str, Any], key: str) -> bool:
+    place = row.get(key)
+    return bool(row.get("name") and (place.get("name") if isinstance(place, dict) else place))
+
+
+def _unplaced(lists: Mapping[str, list[dict[str, Any]]]) -> list[str]:
+    kinds = (
+        ("volumes", lists["volumes"], "pvcName"),
+        ("datasets", lists["datasets"], "pvc"),
+        ("models", _all_models(lists), "pvc"),
+    )
+    return [
+        f"{kind}: {one.get('name')} is left out, the platform does not say in which claim it lies"
+        for kind, rows, key in kinds
+        for one in rows
+        if not _placed(one, key)
+    ]
 
 
 def _amounts(row: Mapping[str, Any]) -> dict[str, str]:
@@ -142,10 +165,6 @@ def _url_here(urls: list[str], settings: Settings) -> str:
             if here and here in re.split(r"[^\w-]+", url.rpartition(": ")[0]):
                 return url.rpartition(": ")[2]
     return urls[0].rpartition(": ")[2]
-
-
-def _volume(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {"pvc": row["pvcName"]} if row.get("pvcName") else {}
 
 
 def _dataset(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -54,11 +54,13 @@ async def test_every_list_is_read_to_its_end_and_amounts_that_are_not_told_are_a
 ) -> None:
     many = [{**LISTS["datasets"][0], "name": f"corpus-{number}"} for number in range(1200)]
     running.call(lambda: running.platform.lists.update(LISTS, datasets=many))
+    running.call(lambda: running.platform.lists["volumes"].append({"id": 2, "name": "nowhere"}))
     running.change(faults=[{"path": "instance/quota", "status": 403}])
     draft, notes = await discover(settings, QUICK)
-    assert len(draft["datasets"]) == 1200
-    (note,) = notes
-    assert "cpu.demo-1, gpu.demo-1" in note
+    assert len(load_catalog(draft).datasets) == 1200
+    sizes, unplaced = notes
+    assert "cpu.demo-1, gpu.demo-1" in sizes
+    assert unplaced.startswith("volumes: nowhere is left out")
 
 
 async def test_a_clock_that_is_an_hour_off_is_told_as_the_cause(running: RunningPlatform, settings: Settings) -> None:
