@@ -13,6 +13,13 @@ LOGS = {
     "params": {"pod": "{pod}", "limit": "{limit}", "offset": "{offset}", "sort_order": "{order}"},
 }
 """The log query of the fake, as an admin would spell it."""
+NODES = {
+    "path": "/resource-service/v1/resource-pools/nodes",
+    "params": {"resourcePoolName": "{pool}"},
+    "instance": "instanceName",
+    "free": "avail",
+}
+"""The query for the nodes of a pool, likewise."""
 
 
 def connection(url: str, **more: Any) -> Settings:

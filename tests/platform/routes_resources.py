@@ -14,6 +14,7 @@ from tests.platform.platform import Platform
 
 router = APIRouter()
 RESOURCES = "/resource-service/v1"
+NODE_UNITS = 8
 WHEN = "2026-01-01T00:00:00Z"
 
 
@@ -54,6 +55,27 @@ def _row(platform: Platform, pool: Pool, place: tuple[Any, Any]) -> dict[str, An
         "createdAt": WHEN,
         "expireAt": "",
     }
+
+
+@router.get(f"{RESOURCES}/resource-pools/nodes")
+async def nodes(request: Request, name: Annotated[str, Query(alias="resourcePoolName")]) -> dict[str, Any]:
+    """Return the nodes of a pool. The path is this fake's own: no public source tells the real one."""
+    found = []
+    for pool in of(request).engine.pools:
+        if pool.name == name:
+            free = spread(pool.quota, of(request).engine.used(pool))
+            found += [
+                {"name": f"n{index}", "instanceName": pool.instance, "avail": one} for index, one in enumerate(free)
+            ]
+    return rows(of(request), found)
+
+
+def spread(quota: int, used: int) -> list[int]:
+    """Return what is free on each node of eight units when all of them are filled alike."""
+    count = -(-quota // NODE_UNITS)
+    sizes = [min(NODE_UNITS, quota - index * NODE_UNITS) for index in range(count)]
+    taken = [used // count + (index < used % count) for index in range(count)]
+    return [max(0, size - one) for size, one in zip(sizes, taken, strict=True)]
 
 
 @router.get(f"{RESOURCES}/user-quota")

@@ -250,8 +250,8 @@ class PlatformBackend:
         return {}
 
     async def quota(self, task: ResolvedTask, *, idle: bool = True) -> QuotaReport:
-        """Return the four answers for the whole task in its pool; `idle` costs nothing more here."""
-        return await answer_quota(self.place.client, task, self._settings)
+        """Return the four answers for the whole task in its pool; `idle` asks for nodes where they can be asked for."""
+        return await answer_quota(self.place.client, task, self._settings, idle=idle)
 
 
 def _suffix(ref: JobRef) -> str:

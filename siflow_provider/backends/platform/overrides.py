@@ -2,7 +2,7 @@
 
 `body_overrides` maps a field of the form to what it adds to the create body, an RFC 7396 merge patch; it is merged when
 a task uses the field. The key `*` is merged into every body. In a patch the text `{value}` stands for the field's own
-value, `{value.port}` for a part of it. `api_overrides` tells how a call is spelt: `logs`.
+value, `{value.port}` for a part of it. `api_overrides` tells how a call is spelt: `logs`, and `nodes` of a pool.
 """
 
 from __future__ import annotations
@@ -22,8 +22,12 @@ FIELDS = (
     "compute.nodes", "ray.head", "ray.runtime_env", "ray.shared_storage", "ray.autoscaling",
 )  # fmt: skip
 """Fields whose spelling may be given; `kind` is for a RayJob."""
-CALLS = ("logs",)
+CALLS = ("logs", "nodes")
 """Calls whose spelling may be given."""
+_EXAMPLES = {
+    "logs": '{"path": "/log/{uuid}", "params": {"pod": "{pod}", "limit": "{limit}"}}',
+    "nodes": '{"path": "/nodes", "params": {"pool": "{pool}"}, "instance": "instanceName", "free": "avail"}',
+}
 _PLACEHOLDER = re.compile(r"\{value((?:\.\w+)*)\}")
 
 
@@ -40,11 +44,17 @@ def check_overrides(body: Mapping[str, Any], api: Mapping[str, Any]) -> None:
         wrong = [key for key, value in given.items() if not isinstance(value, Mapping)]
         if wrong:
             raise UsageError(f"`{option}.{wrong[0]}` must be a mapping.")
-    logs = api.get("logs")
-    if logs is not None and (not isinstance(logs.get("path"), str) or not isinstance(logs.get("params", {}), Mapping)):
+    for call, spelling in api.items():
+        if not isinstance(spelling.get("path"), str) or not isinstance(spelling.get("params", {}), Mapping):
+            raise UsageError(
+                f"`api_overrides.{call}` must have a `path`, and `params` that are a mapping.",
+                hint=f"Such as {_EXAMPLES[call]}.",
+            )
+    lacks = [key for key in ("instance", "free") if "nodes" in api and not isinstance(api["nodes"].get(key), str)]
+    if lacks:
         raise UsageError(
-            "`api_overrides.logs` must have a `path`, and `params` that are a mapping.",
-            hint='Such as {"path": "/log/{uuid}", "params": {"pod": "{pod}", "limit": "{limit}"}}.',
+            f"`api_overrides.nodes` must say in `{lacks[0]}` which field of a node's row it is.",
+            hint=f"Such as {_EXAMPLES['nodes']}.",
         )
 
 

@@ -1,13 +1,13 @@
 """The four answers to "can this task fit?", from the pool's row and the user's own share of it.
 
 source: the vendor's Python SDK 0.2.9, `types/instance.py`, `types/quota.py`. What can't be read is `unknown`: nodes of
-a pool, and with them the fragments of idle capacity, are in no call that is known. All numbers count units of the
-instance, the whole task's.
+a pool, and with them the fragments of idle capacity, are in no call that is known, and are read where the connection
+spells one (`api_overrides.nodes`). All numbers count units of the instance, the whole task's.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from siflow_provider.backends.platform.errors import NotFound, Refused
 from siflow_provider.backends.platform.wire import InstanceRow, UserQuota, read_row
@@ -16,6 +16,8 @@ from siflow_provider.errors import AccessDenied, BackendUnavailable
 from siflow_provider.spec.task import RayJob
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from siflow_provider.backends.platform.client import Client
     from siflow_provider.backends.settings import Settings
     from siflow_provider.spec.resolve import ResolvedTask
@@ -37,8 +39,8 @@ async def read_rows(client: Client, settings: Settings) -> list[InstanceRow]:
     return [read_row(InstanceRow, row, answer.ids) for row in answer.rows]
 
 
-async def answer_quota(client: Client, task: ResolvedTask, settings: Settings) -> QuotaReport:
-    """Return the report for the task's first instance."""
+async def answer_quota(client: Client, task: ResolvedTask, settings: Settings, *, idle: bool = True) -> QuotaReport:
+    """Return the report for the task's first instance; without `idle` no node is asked for."""
     flavor = task.flavors[0]
     pool = flavor.resource_pool or ""
     need = _units(task)
@@ -55,11 +57,7 @@ async def answer_quota(client: Client, task: ResolvedTask, settings: Settings) -
         queue=pool,
         remaining=_remaining(need, share, row),
         available=_fit(need, row.avail, row, f"free in {pool} now"),
-        idle=Answer(
-            Verdict.UNKNOWN,
-            f"{row.avail} of {row.quota} units are free in all, {row.preempted} preempted; how they lie on nodes is in "
-            "no call that is known",
-        ),
+        idle=await _idle(client, task, row, settings.api_overrides.get("nodes") if idle else None),
         ever=_ever(need, share, row, short_of_quota),
     )
 
@@ -67,6 +65,8 @@ async def answer_quota(client: Client, task: ResolvedTask, settings: Settings) -
 def _units(task: ResolvedTask) -> int:
     form = task.task
     workers = form.compute.units_per_replica * form.workers
+    if task.head is not None and task.head.instance != task.flavors[0].instance:
+        return workers  # the head's own units are of another row
     head = form.ray.head.units if isinstance(form, RayJob) and form.ray.head is not None else None
     return workers + (head or form.compute.units_per_replica)
 
@@ -87,6 +87,31 @@ async def _share(client: Client, row: InstanceRow) -> UserQuota | str:
         return f"the user's quota can't be read: {error}"
     own = [one for one in shares if one.user_name == name and one.instance_quota_id == row.id]
     return own[0] if own else "the platform lists no quota of this user's own for it"
+
+
+async def _idle(client: Client, task: ResolvedTask, row: InstanceRow, spelling: Mapping[str, Any] | None) -> Answer:
+    """Return how many replicas fit node by node; unknown where nodes can't be read."""
+    seen = f"{row.avail} of {row.quota} units are free in all, {row.preempted} preempted"
+    if spelling is None:
+        return Answer(Verdict.UNKNOWN, f"{seen}; how they lie on nodes is in no call that is known")
+    words = {"pool": row.resource_pool_name, "instance": row.instance_name}
+    params = {name: str(value).format_map(words) for name, value in spelling.get("params", {}).items()}
+    try:
+        nodes = await client.rows(str(spelling["path"]).format_map(words), params)
+        free = [int(one[spelling["free"]]) for one in nodes if one.get(spelling["instance"]) == row.instance_name]
+    except (*_UNREADABLE, KeyError, TypeError, ValueError) as error:
+        return Answer(Verdict.UNKNOWN, f"{seen}; the nodes can't be read: {type(error).__name__} {error}")
+    return _pieces(task, free, seen)
+
+
+def _pieces(task: ResolvedTask, free: list[int], seen: str) -> Answer:
+    """Return whether every replica finds a node; free units that fit no replica are fragments."""
+    each = task.task.compute.units_per_replica
+    replicas, room = task.task.workers + 1, sum(max(0, one) // each for one in free)
+    left = sum(max(0, one) % each for one in free)
+    fragments = f", {left} left over in pieces" if left else ""
+    told = f"{seen}; {room} of {replicas} replicas of {each} units fit on {len(free)} nodes{fragments}"
+    return Answer(Verdict.YES if room >= replicas else Verdict.NO, told)
 
 
 def _fit(need: int, have: int, row: InstanceRow, where: str) -> Answer:

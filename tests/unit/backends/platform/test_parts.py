@@ -95,6 +95,7 @@ def test_a_placeholder_keeps_the_values_own_type() -> None:
         ({"ssh": True}, {}, "must be a mapping"),
         ({}, {"events": {}}, "'events'"),
         ({}, {"logs": {"params": {}}}, "path"),
+        ({}, {"nodes": {"path": "/nodes", "instance": "name"}}, "`free`"),
     ],
 )
 def test_an_override_that_would_do_nothing_is_refused(body: dict[str, Any], api: dict[str, Any], words: str) -> None:

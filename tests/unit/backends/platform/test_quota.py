@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 from siflow_provider.backends.platform.backend import PlatformBackend
+from siflow_provider.backends.settings import Settings
 from siflow_provider.core.quota import Verdict
+from tests.platform.client import NODES
 from tests.platform.server import RunningPlatform
+from tests.unit.backends.platform.conftest import QUICK
 from tests.unit.backends.platform.tasks import context, task
 
 
@@ -42,3 +45,19 @@ async def test_idle_capacity_is_told_in_numbers_and_its_fragments_are_not_guesse
     report = await backend.quota(task())
     assert report.idle.verdict is Verdict.UNKNOWN
     assert "100 of 100 units" in report.idle.text
+
+
+async def test_fragments_are_told_where_the_connection_spells_how_nodes_are_listed(
+    running: RunningPlatform, settings: Settings
+) -> None:
+    running.change(run_seconds=60)
+    spelt = settings.model_copy(update={"api_overrides": {**settings.api_overrides, "nodes": NODES}})
+    async with PlatformBackend(spelt, QUICK) as backend:
+        await backend.submit(backend.render(task(units=40), context()))
+        # 100 units on 13 nodes, 40 of them taken evenly: 60 are free, and on no node more than 5
+        report = await backend.quota(task(units=6, workers=5))
+        assert (report.available.verdict, report.idle.verdict) == (Verdict.YES, Verdict.NO)
+        assert "0 of 6 replicas of 6 units fit on 13 nodes, 60 left over in pieces" in report.idle.text
+        assert (await backend.quota(task(units=5, workers=9))).idle.verdict is Verdict.YES
+        running.change(faults=[{"path": "nodes$", "status": 403}])
+        assert (await backend.quota(task())).idle.verdict is Verdict.UNKNOWN
