@@ -32,6 +32,8 @@ FILE_LIFETIME = 60.0
 """Seconds after which a file with a token is read again, as client-go does."""
 _SKEW = 30.0
 _IMPERSONATION = ("as", "as-uid", "as-groups", "as-user-extra")
+_TOLD_TO_PLUGINS = ("server", "tls-server-name", "insecure-skip-tls-verify", "proxy-url")
+_EXEC_EXTENSION = "client.authentication.k8s.io/exec"
 _NOT_A_KUBECONFIG = (AttributeError, TypeError, KeyError, ValueError, AssertionError, yaml.YAMLError)
 
 
@@ -109,8 +111,12 @@ class _Chosen:
 
     @staticmethod
     def path(node: Any, key: str) -> Path:
-        folder = Path(node.path).parent if node.path else Path()
-        return folder / Path(str(_part(node)[key])).expanduser()
+        return _Chosen.folder(node) / Path(str(_part(node)[key])).expanduser()
+
+    @staticmethod
+    def folder(node: Any) -> Path:
+        """Return the folder of the file that an entry stands in; for one in no file, this process's own."""
+        return Path(node.path).parent if node.path else Path()
 
 
 def _chosen(config: Any, context: str, source: str, save: Callable[[], None]) -> Credentials:
@@ -165,7 +171,8 @@ def _log_in(chosen: _Chosen, save: Callable[[], None]) -> tuple[str, float | Non
     if user.get("auth-provider"):
         return _of_provider(chosen, save), None, None
     if user.get("exec"):
-        return _of_plugin(run_plugin(user["exec"]))
+        told = run_plugin(user["exec"], folder=chosen.folder(chosen.user), cluster=_for_plugin(chosen))
+        return _of_plugin(told)
     if user.get("token"):
         return f"Bearer {user['token']}".strip(), None, None
     if user.get("tokenFile"):
@@ -175,6 +182,19 @@ def _log_in(chosen: _Chosen, save: Callable[[], None]) -> tuple[str, float | Non
         pair = f"{user['username']}:{user.get('password') or ''}"
         return f"Basic {base64.b64encode(pair.encode()).decode()}", None, None
     return "", None, None
+
+
+def _for_plugin(chosen: _Chosen) -> dict[str, Any]:
+    """Return the cluster as a plugin is told of it. source: client-go v0.35.3 `rest/exec.go`, ConfigToExecCluster."""
+    cluster = _part(chosen.cluster)
+    told = {key: cluster[key] for key in _TOLD_TO_PLUGINS if cluster.get(key)}
+    authority = chosen.read(chosen.cluster, "certificate-authority")
+    if authority:
+        told["certificate-authority-data"] = base64.b64encode(authority.encode("ascii")).decode("ascii")
+    for extension in cluster.get("extensions") or []:
+        if extension.get("name") == _EXEC_EXTENSION:
+            told["config"] = extension.get("extension")
+    return told
 
 
 def _of_plugin(status: Mapping[str, Any]) -> tuple[str, float | None, Certificates | None]:
