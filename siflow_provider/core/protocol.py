@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from siflow_provider.core.moves import Moves
+from siflow_provider.core.origin import Origin
 from siflow_provider.core.status import JobRef, LogCursor, LogLine, LogSelection, Status
 
 if TYPE_CHECKING:
@@ -30,16 +31,24 @@ class RenderContext:
         user_name: `X_USER_NAME`: the connection's login, else the DAG's owner.
         queued: True when the cluster has a queue (Kueue): the job is created suspended, with its queue label.
         moves: what `Status.moves` of this attempt tells.
+        detached: the run shall go on when its task is killed.
     """
 
     identity: Identity
     user_name: str = ""
     queued: bool = True
     moves: Moves = Moves()  # noqa: RUF009 - frozen
+    detached: bool = False
+
+    @property
+    def origin(self) -> Origin | None:
+        """What `Status.origin` of this run tells."""
+        return Origin.of_identity(self.identity, detached=self.detached)
 
     def annotations(self) -> dict[str, str]:
-        """Return what is written beside the labels: the ids as Airflow knows them, and earlier moves."""
-        return {**self.identity.annotations(), **self.moves.annotations()}
+        """Return what is written beside the labels: the ids as Airflow knows them, a detachment, and earlier moves."""
+        detachment = Origin.detachment(detached=self.detached)
+        return {**self.identity.annotations(), **detachment, **self.moves.annotations()}
 
 
 @dataclass(frozen=True, slots=True)

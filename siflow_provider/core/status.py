@@ -13,6 +13,7 @@ from typing import Literal
 
 from siflow_provider.core.frozen import Frozen
 from siflow_provider.core.moves import Moves
+from siflow_provider.core.origin import Origin
 from siflow_provider.core.veil import Veil
 
 Kind = Literal["PyTorchJob", "RayJob"]
@@ -256,6 +257,7 @@ class Status:
         timezone: IANA name, the form's: in which people want to read its times.
         veil: over the task's hidden values, for whoever shows the run's lines.
         moves: those before this attempt, as it was submitted with (`RenderContext.moves`).
+        origin: the task instance that it belongs to; None for a run by hand, and of a run that is gone.
     """
 
     ref: JobRef
@@ -281,6 +283,7 @@ class Status:
     timezone: str = "UTC"
     veil: Veil = field(default_factory=Veil)
     moves: Moves = Moves()  # noqa: RUF009 - frozen
+    origin: Origin | None = None
 
     def visible_to(self, user: str) -> bool:
         """Say whether `user` (a connection's login) shall see the run; who has no name is kept from nothing."""

@@ -143,7 +143,7 @@ def order_of(operator: SiflowTaskOperator, context: Context, carried: Carried) -
     return Order(
         settings=settings,
         task=task,
-        context=RenderContext(identity=identity_of(context["ti"]), user_name=user_of(operator, settings)),
+        context=_render_context(operator, settings, context),
         policy=follow_policy(task, logs=_selection(operator.logs), deadline=carried.deadline),
         quota=operator.quota,
         on_kill_action=operator.on_kill_action,
@@ -151,6 +151,11 @@ def order_of(operator: SiflowTaskOperator, context: Context, carried: Carried) -
         store=store,
         veil=veil,
     )
+
+
+def _render_context(operator: SiflowTaskOperator, settings: Settings, context: Context) -> RenderContext:
+    detached = operator.on_kill_action == "detach"
+    return RenderContext(identity_of(context["ti"]), user_name=user_of(operator, settings), detached=detached)
 
 
 def _wrong_options(operator: SiflowTaskOperator) -> Iterator[Problem]:

@@ -8,6 +8,7 @@ import pytest
 
 from siflow_provider.core.launch import launch
 from siflow_provider.core.moves import Moves
+from siflow_provider.core.origin import Origin
 from siflow_provider.core.protocol import Manifest, TrainingBackend
 from siflow_provider.core.status import JobRef, Phase
 from siflow_provider.errors import BackendUnavailable, NameTaken
@@ -89,6 +90,7 @@ async def test_a_run_is_found_by_its_exact_name_and_no_other_is(world: World, ba
             (found,) = await other.find_named(ref.name)
             assert found.ref == ref
             assert found.phase in phases
+            assert found.origin == Origin.of_identity(identity, detached=False)
             assert await other.find_latest(found.ref) == second
 
 

@@ -129,6 +129,7 @@ def _write(folder: RunFolder, manifest: Manifest, ref: JobRef, labels: dict[str,
         timezone=form.timezone or "UTC",
         veil=Veil.of(hidden.values()),
         moves=manifest.context.moves,
+        origin=manifest.context.origin,
         boot_id=submission.boot_id,
     )
     entry = Entry(ref.name, ref.uid, document["priority"], now.timestamp(), Amounts.of(document["need"]))

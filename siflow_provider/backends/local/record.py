@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from siflow_provider.backends.local.store import RunFolder, boot_id, read_json, write_json
 from siflow_provider.core.moves import Moves
+from siflow_provider.core.origin import Origin
 from siflow_provider.core.status import Event, Failure, FailureClass, JobRef, Phase, QueuePlace, ReplicaStatus, Status
 from siflow_provider.core.veil import Veil
 
@@ -94,6 +95,7 @@ class RunState(_Record):
     timezone: str = "UTC"
     veil: Veil = Veil()
     moves: Moves = Moves()
+    origin: Origin | None = None
     boot_id: str
     supervisor: int | None = None
     """The supervisor's process id, for eyes and tests; whether it lives is asked of the lock."""
@@ -127,6 +129,7 @@ class RunState(_Record):
             timezone=self.timezone,
             veil=self.veil,
             moves=self.moves,
+            origin=self.origin,
         )
 
 

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from siflow_provider.core.identity import Identity, default_prefix
 from siflow_provider.core.moves import Moves
+from siflow_provider.core.origin import Origin
 from siflow_provider.core.status import JobRef, Kind
 from siflow_provider.core.veil import Veil
 from siflow_provider.spec.kube_names import MAX_PREFIX
@@ -46,6 +47,7 @@ class Mark(BaseModel):
         gpus: GPUs held while it runs.
         workers: replicas beside the main one.
         moves: those before this attempt.
+        detached: it shall go on when its task is killed.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -65,10 +67,17 @@ class Mark(BaseModel):
     gpus: float = 0.0
     workers: int = 0
     moves: Moves = Moves()
+    detached: bool = False
 
     def text(self) -> str:
         """Return the mark as the variable holds it."""
         return json.dumps(self.model_dump(mode="json", exclude_defaults=True), sort_keys=True)
+
+    @property
+    def origin(self) -> Origin | None:
+        """The task instance that the run belongs to; None for a run by hand."""
+        names = ("dag_id", "task_id", "run_id", "map_index", "try_number", "detached")
+        return Origin(**{name: getattr(self, name) for name in names}) if self.dag_id else None
 
     def ref(self, uuid: str) -> JobRef:
         """Return the ref of a task that carries this mark."""
@@ -97,6 +106,7 @@ def mark_of(task: ResolvedTask, context: RenderContext) -> Mark:
         gpus=head.gpus + task.flavors[0].gpus * form.workers,
         workers=form.workers,
         moves=context.moves,
+        detached=context.detached,
     )
 
 

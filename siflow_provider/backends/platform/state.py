@@ -140,6 +140,7 @@ def status_of(
         timezone=mark.timezone,
         veil=read_veil(task),
         moves=mark.moves,
+        origin=mark.origin,
     )
 
 
@@ -211,4 +212,5 @@ def lost(ref: JobRef, last: Status | None) -> Status:
         timezone=known.timezone,
         veil=known.veil,
         moves=known.moves,
+        origin=known.origin,
     )

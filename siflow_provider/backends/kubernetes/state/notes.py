@@ -17,6 +17,7 @@ from siflow_provider.backends.kubernetes.names import (
 )
 from siflow_provider.backends.kubernetes.state.objects import Object, dig, labels, marks_of
 from siflow_provider.core.moves import Moves
+from siflow_provider.core.origin import Origin
 from siflow_provider.core.veil import Veil
 
 __all__ = ["notes", "stopped_by"]
@@ -36,6 +37,7 @@ def notes(job: Object) -> dict[str, Any]:
         "timezone": marks.get(ANNOTATION_TIMEZONE) or "UTC",
         "links": _links(job),
         "moves": Moves.of(marks),
+        "origin": Origin.of(marks),
         "veil": _veil(marks.get(ANNOTATION_VEIL, "")),
     }
 

@@ -1,0 +1,72 @@
+"""Which task instance a run belongs to, as the run itself carries it: read back by who has nothing but the run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from siflow_provider.core.frozen import Frozen
+from siflow_provider.core.identity import LABEL_PREFIX
+
+if TYPE_CHECKING:
+    from siflow_provider.core.identity import Identity
+
+__all__ = ["Origin"]
+
+_DETACHED = f"{LABEL_PREFIX}detached"
+
+
+class Origin(Frozen):
+    """The task-instance try behind a run. A run that was started by hand has none.
+
+    Attributes:
+        dag_id, task_id, run_id: as Airflow knows them; any unicode.
+        map_index: -1 for a task that is not mapped.
+        try_number: Airflow's try, from 1.
+        detached: the run shall go on when its task is killed (`on_kill_action="detach"`).
+
+    Example:
+        >>> str(Origin(dag_id="daily", task_id="train", run_id="manual__1", map_index=2))
+        'daily.train[2] manual__1 try 1'
+    """
+
+    dag_id: str
+    task_id: str
+    run_id: str
+    map_index: int = -1
+    try_number: int = 1
+    detached: bool = False
+
+    def __str__(self) -> str:
+        index = f"[{self.map_index}]" if self.map_index >= 0 else ""
+        return f"{self.dag_id}.{self.task_id}{index} {self.run_id} try {self.try_number}"
+
+    @classmethod
+    def of_identity(cls, identity: Identity, *, detached: bool) -> Origin | None:
+        """Return the task instance that an identity stands for; None for a run by hand."""
+        if not identity.dag_id:
+            return None
+        ids = {name: getattr(identity, name) for name in ("dag_id", "task_id", "run_id", "map_index", "try_number")}
+        return cls(**ids, detached=detached)
+
+    @staticmethod
+    def detachment(*, detached: bool) -> dict[str, str]:
+        """Return what stands beside the identity's own annotations; {} for a run that ends with its task."""
+        return {_DETACHED: "true"} if detached else {}
+
+    @classmethod
+    def of(cls, annotations: Mapping[str, str]) -> Origin | None:
+        """Read it back from a run's annotations; None for a run by hand, and where somebody edited them."""
+        if not annotations.get(f"{LABEL_PREFIX}dag-id"):
+            return None
+        try:
+            return cls(
+                dag_id=annotations[f"{LABEL_PREFIX}dag-id"],
+                task_id=annotations[f"{LABEL_PREFIX}task-id"],
+                run_id=annotations[f"{LABEL_PREFIX}run-id"],
+                map_index=int(annotations[f"{LABEL_PREFIX}map-index"]),
+                try_number=int(annotations[f"{LABEL_PREFIX}try-number"]),
+                detached=_DETACHED in annotations,
+            )
+        except (KeyError, ValueError):
+            return None
