@@ -9,6 +9,7 @@
     │   ├── AccessDenied        the credentials may not do this
     │   ├── NameTaken           an object of that name belongs to somebody else
     │   └── BackendUnavailable  no answer now; worth another try
+    │       ├── PartialAnswer   some clusters gave none; carries what the others say
     │       └── NoRoomYet       refused for want of room; worth another try once others have ended
     └── RunFailed               the run ended without success; carries the failure and the result
 
@@ -22,7 +23,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from siflow_provider.core.status import Failure
+    from siflow_provider.core.status import Failure, Status
 
 __all__ = [
     "AccessDenied",
@@ -31,6 +32,7 @@ __all__ = [
     "NameTaken",
     "NeverAdmissibleError",
     "NoRoomYet",
+    "PartialAnswer",
     "Problem",
     "Reason",
     "RunFailed",
@@ -138,6 +140,14 @@ class NameTaken(BackendError):
 
 class BackendUnavailable(BackendError):
     """No usable answer now (connection lost, 429, 5xx); the run itself is untouched."""
+
+
+class PartialAnswer(BackendUnavailable):
+    """Some of the clusters that a connection leads to gave no answer; `found` is what the others say."""
+
+    def __init__(self, message: str, *, found: Sequence[Status] = (), hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.found = tuple(found)
 
 
 class NoRoomYet(BackendUnavailable):

@@ -1,6 +1,7 @@
 """The `siflow-provider` command: its subcommands, and the one place where errors become messages and exit codes.
 
-Exit codes: 0 fine (of `run`: succeeded), 1 the run failed or was lost, 2 a wrong form or wrong usage, 3 stopped.
+Exit codes: 0 fine (of `run`: succeeded), 1 the run failed or was lost (of `quota`: it could never be admitted), 2 a
+wrong form or wrong usage, 3 stopped, 4 some clusters gave no answer: what was printed is not all.
 Nothing here loads Airflow, but for a connection that only Airflow's own store has and for `import` of a DAG file.
 """
 
@@ -10,9 +11,9 @@ import sys
 
 import typer
 
-from siflow_provider.cli import convert, discover, doctor, forms, quota, run, runs
+from siflow_provider.cli import convert, discover, doctor, forms, gc, quota, run, runs
 from siflow_provider.cli.output import print_error, write
-from siflow_provider.errors import SiflowError
+from siflow_provider.errors import PartialAnswer, SiflowError
 
 __all__ = ["app", "main"]
 
@@ -37,6 +38,7 @@ app.command("ps")(runs.ps)
 app.command("show")(runs.show)
 app.command("logs")(runs.logs)
 app.command("stop")(runs.stop)
+app.command("gc")(gc.gc)
 app.command("quota")(quota.quota)
 app.command("doctor")(doctor.doctor)
 app.command("import")(convert.import_)
@@ -49,7 +51,7 @@ def main() -> None:
         app()
     except SiflowError as error:
         print_error(str(error))
-        sys.exit(2)
+        sys.exit(4 if isinstance(error, PartialAnswer) else 2)
     finally:
         write("")  # what is still buffered, while a reader that has left (head, less) changes no exit code
 

@@ -6,6 +6,8 @@ import asyncio
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+import typer
+
 from siflow_provider.cli.connection import DEFAULT_CONNECTION, CatalogOption, ConnOption, JsonOption, settings_of
 from siflow_provider.cli.forms import FileArgument
 from siflow_provider.cli.output import print_json, print_table, write
@@ -23,12 +25,18 @@ __all__ = ["quota"]
 def quota(
     file: FileArgument, conn: ConnOption = DEFAULT_CONNECTION, catalog: CatalogOption = None, json: JsonOption = False
 ) -> None:
-    """Say whether a task fits, with the numbers: your quota, the pool now, idle capacity, and whether it ever could."""
+    """Say whether a task fits, with the numbers. Exit code: 1 when it could never be admitted."""
     settings = settings_of(conn)
     report = asyncio.run(_ask(settings, load_task(file, settings, catalog)))
     if json:
         print_json({**asdict(report), "fits_now": report.fits_now, "never": report.never})
-        return
+    else:
+        _show(report)
+    if report.never:
+        raise typer.Exit(1)
+
+
+def _show(report: QuotaReport) -> None:
     write(f"queue {report.queue}: {'fits now' if report.fits_now else report.why_not()}\n")
     answers: tuple[tuple[str, Answer], ...] = (
         ("your remaining quota", report.remaining),

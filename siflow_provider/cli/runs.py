@@ -18,13 +18,13 @@ import typer
 from siflow_provider.cli.connection import DEFAULT_CONNECTION, ConnOption, JsonOption, settings_of
 from siflow_provider.cli.output import print_json, print_table, status_data, write
 from siflow_provider.core.status import LogCursor, Status
-from siflow_provider.errors import UsageError
+from siflow_provider.errors import PartialAnswer, UsageError
 
 if TYPE_CHECKING:
     from siflow_provider.core.protocol import TrainingBackend
     from siflow_provider.core.status import LogSelection
 
-__all__ = ["logs", "ps", "show", "stop"]
+__all__ = ["answered", "logs", "ps", "show", "stop"]
 
 MOMENTS = ("submitted_at", "admitted_at", "running_at", "ended_at")
 NameArgument = Annotated[str, typer.Argument(help="The run's full name, as `ps` lists it.", metavar="NAME")]
@@ -48,14 +48,17 @@ async def find_run(backend: TrainingBackend, name: str, user: str) -> Status:
 
     Raises:
         UsageError: there is none; the nearest names are given.
+        PartialAnswer: none was found, and not everybody was there to answer.
     """
-    for status in await backend.find_named(name):
+    for status in (await answered(backend.find_named(name)))[0]:
         if status.visible_to(user):
             return status
-    runs = await _visible(backend, user)
+    runs, silent = await _visible(backend, user)
     for status in runs:
         if status.ref.uid == name:
             return status
+    if silent is not None:
+        raise PartialAnswer(f"no run {name!r} was found, and there is {silent.message}", hint=silent.hint)
     names = [status.ref.name for status in runs]
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5) or names[:5]
     raise UsageError(
@@ -64,8 +67,17 @@ async def find_run(backend: TrainingBackend, name: str, user: str) -> Status:
     )
 
 
-async def _visible(backend: TrainingBackend, user: str) -> list[Status]:
-    return [status for status in await backend.runs() if status.visible_to(user)]
+async def answered(asking: Awaitable[list[Status]]) -> tuple[list[Status], PartialAnswer | None]:
+    """Return the runs that are told, and the error where not everybody answered."""
+    try:
+        return await asking, None
+    except PartialAnswer as error:
+        return list(error.found), error
+
+
+async def _visible(backend: TrainingBackend, user: str) -> tuple[list[Status], PartialAnswer | None]:
+    runs, silent = await answered(backend.runs())
+    return [status for status in runs if status.visible_to(user)], silent
 
 
 def ps(
@@ -76,27 +88,22 @@ def ps(
     """List runs, newest first: those that have not ended, or all."""
 
     async def work(backend: TrainingBackend, user: str) -> None:
-        runs = [status for status in await _visible(backend, user) if all_ or not status.phase.terminal]
+        seen, silent = await _visible(backend, user)
+        runs = [status for status in seen if all_ or not status.phase.terminal]
         now = datetime.now(UTC)
         if json:
             print_json([status_data(status, now) for status in runs])
-            return
-        print_table(
-            ("name", "kind", "phase", "queued", "running", "why"),
-            [
-                (
-                    status.ref.name,
-                    status.ref.kind,
-                    status.phase,
-                    f"{status.queued_seconds:.0f} s",
-                    f"{status.running_seconds(now):.0f} s",
-                    status.veil.over(_why(status)),
-                )
-                for status in runs
-            ],
-        )
+        else:
+            print_table(("name", "kind", "phase", "queued", "running", "why"), [_row(status, now) for status in runs])
+        if silent is not None:
+            raise silent
 
     _with_backend(conn, work)
+
+
+def _row(status: Status, now: datetime) -> tuple[str, ...]:
+    lengths = (f"{status.queued_seconds:.0f} s", f"{status.running_seconds(now):.0f} s")
+    return status.ref.name, status.ref.kind, str(status.phase), *lengths, status.veil.over(_why(status))
 
 
 def _why(status: Status) -> str:

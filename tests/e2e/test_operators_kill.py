@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
 
+import httpx
 import pytest
 
 from siflow_provider.core.status import Phase
@@ -112,3 +117,40 @@ def test_detached_run_goes_on_and_the_log_says_so(stack: AirflowStack) -> None:
     run.ti("train").wait_log("is left running (on_kill_action='detach')")
     (status,) = wait_no_live_run(stack, "op-detached")
     assert status.phase is Phase.SUCCEEDED
+
+
+def test_gc_stops_what_was_killed_while_no_triggerer_was_there_and_nothing_else(stack: AirflowStack) -> None:
+    body = 'PyTorchJobOperator.partial(task_id="train", **JOB).expand(command=["sleep 600", "sleep 601"])'
+    add_training_dag(stack, "op_orphan", body)
+    stack.terminate("triggerer-1")
+    try:
+        run = stack.trigger("op_orphan")
+        for index in (0, 1):
+            run.ti("train", map_index=index).wait_state("deferred")
+        run.ti("train", map_index=0).mark("failed")
+        user, password = stack.settings.login()
+        tokens = httpx.post(f"{stack.settings.url}/auth/token", json={"username": user, "password": password})
+        environment = {
+            **os.environ,
+            "SIFLOW_LOCAL_STATE_DIR": str(stack.settings.home / "siflow"),
+            "SIFLOW_AIRFLOW_TOKEN": tokens.json()["access_token"],
+        }
+        command = [sys.executable, "-m", "siflow_provider.cli.main", "gc", "--airflow", stack.settings.url, "--json"]
+
+        def gc(*arguments: str) -> dict[int, dict[str, Any]]:
+            done = subprocess.run([*command, *arguments], env=environment, capture_output=True, text=True, check=True)
+            found = [one for one in json.loads(done.stdout) if one["name"].startswith("op-orphan-")]
+            return {one["task"]["map_index"]: one for one in found}
+
+        assert {index: (one["airflow"], one["action"]) for index, one in gc().items()} == {
+            0: ("failed, try 1", "stop"),
+            1: ("deferred, try 1", "keep"),
+        }
+        assert [status.phase.terminal for status in runs_of(stack, "op-orphan")] == [False, False]
+        assert gc("--yes")[0]["done"] is True
+        phases = {status.origin.map_index: status.phase for status in runs_of(stack, "op-orphan") if status.origin}
+        assert (phases[0], phases[1].terminal) == (Phase.STOPPED, False)
+    finally:
+        stack.start("triggerer-1")
+    run.ti("train", map_index=1).mark("failed")
+    wait_no_live_run(stack, "op-orphan")

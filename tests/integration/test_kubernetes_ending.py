@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
@@ -11,11 +13,13 @@ from siflow_provider.backends.kubernetes.backend import KubernetesBackend
 from siflow_provider.core.identity import Identity
 from siflow_provider.core.status import JobRef, Phase
 from siflow_provider.spec.resolve import Mount
-from tests.contract.life import until_phase
+from tests.contract.life import mine, until_phase
 from tests.control_plane.admin import Admin
 from tests.control_plane.plane import ControlPlane
 from tests.control_plane.queues import Queues
 from tests.integration.kubernetes_tasks import manifest, opened, path, task
+from tests.unit.cli.airflow_answers import TOKEN, AirflowAnswers
+from tests.unit.cli.conftest import Command
 
 _SHARED = Mount("shared_storage", "scratch", "/tmp/ray", pvc="scratch", sub_path="team")
 
@@ -86,3 +90,29 @@ async def test_a_run_that_somebody_deleted_with_a_mark_is_stopped_for_every_proc
     admin.delete(path(admin, ref))
     status = await watching
     assert (status.phase, status.stopped_by) == (Phase.STOPPED, "noa elsewhere")
+
+
+async def test_gc_ends_the_run_of_a_task_that_is_over_on_the_cluster_and_leaves_the_others(
+    admin: Admin, backend: KubernetesBackend, queues: Queues, control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    what, names = task(queues.queue("kwok")), ("over", "alive", "unheard")
+    tries = {name: mine(task_id=name) for name in names}
+    refs = {name: await backend.submit(manifest(backend, what, identity)) for name, identity in tries.items()}
+    await until_phase(backend, refs["over"], Phase.RUNNING)
+    namespace = refs["over"].namespace
+    options = {"kube_config_path": str(control_plane.kubeconfig), "namespace": namespace}
+    conn = json.dumps({"conn_type": "siflow", "extra": {"backend": "kubernetes", **options}})
+    with AirflowAnswers() as airflow:
+        airflow.put("dag", tries["over"].run_id, "over", "failed")
+        airflow.put("dag", tries["alive"].run_id, "alive", "deferred")
+        arguments = ("gc", "--conn", conn, "--airflow", airflow.url, "--yes", "--json")
+        done = await asyncio.to_thread(Command(tmp_path), *arguments, variables={"SIFLOW_AIRFLOW_TOKEN": TOKEN})
+    assert done.code == 0, done.err
+    told = {one["task"]["task_id"]: (one["airflow"], one["action"], one["done"]) for one in done.data}
+    assert told == {
+        "over": ("failed, try 1", "stop", True),
+        "alive": ("deferred, try 1", "keep", None),
+        "unheard": ("missing", "keep", None),
+    }
+    left = admin.items(admin.path("PyTorchJob", namespace=namespace, version="kubeflow.org/v1"))
+    assert {job["metadata"]["name"] for job in left} == {refs["alive"].name, refs["unheard"].name}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from siflow_provider.backends.kubernetes import rendering
 from siflow_provider.backends.kubernetes.cluster.shared import open_cluster
@@ -25,7 +25,7 @@ from siflow_provider.backends.kubernetes.logs.stacks import dump_stacks
 from siflow_provider.core.identity import is_job_name
 from siflow_provider.core.pump import closing_stream
 from siflow_provider.core.status import JobRef
-from siflow_provider.errors import BackendError, Reason, UnsupportedError, UsageError
+from siflow_provider.errors import BackendError, PartialAnswer, Reason, UnsupportedError, UsageError
 from siflow_provider.spec.task import RayJob
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 __all__ = ["KubernetesBackend"]
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 class KubernetesBackend:
@@ -122,11 +123,19 @@ class KubernetesBackend:
         return max(found, key=lambda ref: ref.attempt, default=None)
 
     async def find_named(self, name: str) -> list[Status]:
-        """Return the runs of that name, newest first: one a namespace at most."""
+        """Return the runs of that name, newest first: one a namespace at most.
+
+        Raises:
+            PartialAnswer: none is found, and a context that may have it gave no answer.
+        """
         if not is_job_name(name):
             return []
-        found = await asyncio.gather(*(find_named(place, name) for place in await self._all_places()))
-        return newest_first(await asyncio.gather(*(self.status(ref) for refs in found for ref in refs)))
+        refs, silent = await self._everywhere(lambda place: find_named(place, name))
+        if silent and not refs:
+            raise _partial(silent)
+        for context, error in silent.items():
+            log.warning("no answer about %s from the context %r: %s", name, context or "(own)", error)
+        return newest_first(await asyncio.gather(*map(self.status, refs)))
 
     async def status(self, ref: JobRef) -> Status:
         """Return the whole snapshot."""
@@ -165,9 +174,15 @@ class KubernetesBackend:
         await ending.finish(await self._cluster(ref.context), ref)
 
     async def runs(self) -> list[Status]:
-        """Return every run in the namespaces of the connection and its catalog, newest first."""
-        found = await asyncio.gather(*(all_statuses(place) for place in await self._all_places()))
-        return newest_first(status for statuses in found for status in statuses)
+        """Return every run in the namespaces of the connection and its catalog, newest first.
+
+        Raises:
+            PartialAnswer: a context gave no answer; carries the runs of the others.
+        """
+        found, silent = await self._everywhere(all_statuses)
+        if silent:
+            raise _partial(silent, newest_first(found))
+        return newest_first(found)
 
     async def dump_stacks(self, ref: JobRef) -> dict[str, str]:
         """Return py-spy's dump per replica, or the reason why there is none."""
@@ -183,25 +198,26 @@ class KubernetesBackend:
         """Return what is found in any context; a silent one counts only where the run may be: in `own`, None = any."""
         if own is not None:
             self._places.add(own)
-        contexts = self._places.contexts()
-        answers = await asyncio.gather(*(self._ask(context, run, attempt) for context in contexts))
-        found = [ref for answer in answers if not isinstance(answer, BackendError) for ref in answer]
-        for context, answer in zip(contexts, answers, strict=True):
-            if not isinstance(answer, BackendError):
-                continue
+        found, silent = await self._everywhere(lambda place: find_attempts(place, run, attempt))
+        for context, error in silent.items():
             if not found and own in {None, context}:
-                raise answer
-            log.warning("no answer about run %s from the context %r: %s", run, context or "(own)", answer)
+                raise error
+            log.warning("no answer about run %s from the context %r: %s", run, context or "(own)", error)
         return found
 
-    async def _ask(self, context: str, run: str, attempt: int | None) -> list[JobRef] | BackendError:
-        try:
-            return await find_attempts(await self._place(context), run, attempt)
-        except BackendError as error:
-            return error
+    async def _everywhere(self, ask: Callable[[Place], Awaitable[list[T]]]) -> tuple[list[T], dict[str, BackendError]]:
+        """Ask every context; return what those say that answer, and the errors of the others."""
 
-    async def _all_places(self) -> list[Place]:
-        return [await self._place(context) for context in self._places.contexts()]
+        async def one(context: str) -> list[T] | BackendError:
+            try:
+                return await ask(await self._place(context))
+            except BackendError as error:
+                return error
+
+        contexts = self._places.contexts()
+        answers = dict(zip(contexts, await asyncio.gather(*map(one, contexts)), strict=True))
+        silent = {context: answer for context, answer in answers.items() if isinstance(answer, BackendError)}
+        return [item for answer in answers.values() if not isinstance(answer, BackendError) for item in answer], silent
 
     async def _place(self, context: str) -> Place:
         cluster = await self._cluster(context)
@@ -230,6 +246,13 @@ class KubernetesBackend:
             "say `elastic_jobs: true` in the connection"
         )
         return [Reason("ray.autoscaling", "ElasticJobsOff", why)]
+
+
+def _partial(silent: Mapping[str, BackendError], found: Sequence[Status] = ()) -> PartialAnswer:
+    """Return the error that names each context without an answer, in its own words."""
+    told = "; ".join(f"context {context or '(own)'!r}: {error.message}" for context, error in silent.items())
+    hint = next((error.hint for error in silent.values() if error.hint), "")
+    return PartialAnswer(f"no answer about its runs from {told}", found=found, hint=hint)
 
 
 if TYPE_CHECKING:

@@ -6,8 +6,10 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -49,12 +51,12 @@ class Command:
         own = {"SIFLOW_LOCAL_STATE_DIR": str(self.folder / "state"), "AIRFLOW_HOME": str(self.folder / "airflow")}
         return {**kept, **own, "PYTHONPATH": root, "COLUMNS": "200"}
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
+    def start(self, *arguments: str, variables: Mapping[str, str] = MappingProxyType({})) -> subprocess.Popen[str]:
         """Start the command and return at once; what `nohup` or a background shell ignores, it does not."""
         return subprocess.Popen(
             ["env", "--default-signal=HUP,INT", sys.executable, "-m", "siflow_provider.cli.main", *arguments],
             cwd=self.folder,
-            env=self.environment,
+            env={**self.environment, **variables},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -67,9 +69,11 @@ class Command:
         assert "ready" in process.stdout.readline()
         return process
 
-    def __call__(self, *arguments: str, timeout: float = 60) -> Done:
+    def __call__(
+        self, *arguments: str, timeout: float = 60, variables: Mapping[str, str] = MappingProxyType({})
+    ) -> Done:
         """Run the command to its end."""
-        process = self.start(*arguments)
+        process = self.start(*arguments, variables=variables)
         out, err = process.communicate(timeout=timeout)
         return Done(process.returncode, out, err)
 

@@ -177,7 +177,7 @@ def test_quota_says_which_number_is_short(command: Command) -> None:
     lines = [line for line in text.splitlines() if not line.startswith("compute")]
     (command.folder / form).write_text("\n".join(lines) + "\n" + NEVER, encoding="utf-8")
     done = command("quota", form, "--json")
-    assert done.code == 0, done.err
+    assert done.code == 1, done.err
     assert done.data["never"] is True
     assert done.data["ever"]["short"][0]["need"] == 4000
     assert "4000" in command("quota", form).out

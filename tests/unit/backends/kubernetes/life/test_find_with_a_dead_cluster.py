@@ -16,7 +16,7 @@ from siflow_provider.backends.kubernetes.cluster.shared import open_cluster
 from siflow_provider.backends.settings import Settings
 from siflow_provider.core.identity import Identity
 from siflow_provider.core.status import JobRef
-from siflow_provider.errors import BackendUnavailable
+from siflow_provider.errors import BackendUnavailable, PartialAnswer
 from siflow_provider.spec.hidden import Hidden
 from tests.unit.backends.kubernetes.cluster.conftest import kubeconfig
 from tests.unit.backends.kubernetes.cluster.fake_server import FakeServer
@@ -71,3 +71,21 @@ async def test_a_run_that_is_found_is_enough(
             assert found is not None
             assert found.uid == "here"
     assert f"no answer about run {RUN.task_uuid} from the context 'there'" in caplog.text
+
+
+async def test_the_runs_of_the_clusters_that_answer_are_told_and_the_silent_one_is_named(
+    server: FakeServer, two: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    labels = {"app.kubernetes.io/managed-by": "siflow-provider", "siflow-provider/run": RUN.task_uuid}
+    metadata = {"name": "train", "labels": {**labels, "siflow-provider/attempt": "1"}, "uid": "here"}
+    async with KubernetesBackend(two) as backend:
+        with pytest.raises(PartialAnswer, match="context 'there'") as nothing:
+            await backend.find_named("train")
+        assert nothing.value.found == ()
+        server.put(PYTORCHJOBS.path("ml"), {"metadata": {**metadata, "namespace": "ml"}, "spec": {}})
+        with pytest.raises(PartialAnswer, match="context 'there'") as some:
+            await backend.runs()
+        assert [status.ref.name for status in some.value.found] == ["train"]
+        (named,) = await backend.find_named("train")
+        assert named.ref.uid == "here"
+    assert "no answer about train from the context 'there'" in caplog.text

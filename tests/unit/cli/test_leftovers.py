@@ -1,0 +1,99 @@
+"""What `gc` may stop and delete, and what it must leave alone."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from siflow_provider.cli.leftovers import UNASKED, Age, Instance, Verdict, decide
+from siflow_provider.core.origin import Origin
+from siflow_provider.core.status import JobRef, Phase, Status
+
+NOW = datetime(2026, 1, 8, tzinfo=UTC)
+WEEK = Age(7 * 86400, NOW)
+REF = JobRef(backend="local", kind="PyTorchJob", name="train-w7rwdss", uid="u", task_uuid="r")
+ORIGIN = Origin(dag_id="daily", task_id="train", run_id="manual__1", try_number=2)
+BY_HAND = Status(REF, Phase.RUNNING)
+RUNNING = Status(REF, Phase.RUNNING, origin=ORIGIN)
+ENDED = Status(REF, Phase.SUCCEEDED, origin=ORIGIN, ended_at=NOW - timedelta(days=8))
+MISSING = Instance("missing")
+SILENT = Instance("unknown", why="Airflow answers HTTP 503")
+
+
+def verdict(
+    status: Status, instance: Instance, *, age: Age | None = None, missing: bool = False, asked: bool = True
+) -> Verdict:
+    return decide(status, instance, age=age, missing=missing, asked=asked)
+
+
+@pytest.mark.parametrize("state", ["success", "failed", "skipped", "upstream_failed", "removed"])
+@pytest.mark.parametrize("phase", [Phase.QUEUED, Phase.STARTING, Phase.RUNNING, Phase.UNKNOWN])
+def test_a_run_whose_try_is_over_is_stopped(state: str, phase: Phase) -> None:
+    found = verdict(Status(REF, phase, origin=ORIGIN), Instance("there", state, 2))
+    assert (found.action, found.why) == ("stop", f"its task instance is {state}")
+
+
+@pytest.mark.parametrize("state", ["failed", "running", "deferred", None])
+def test_a_run_of_an_earlier_try_is_stopped(state: str | None) -> None:
+    assert verdict(RUNNING, Instance("there", state, 3)) == Verdict("stop", "its task is at try 3")
+
+
+@pytest.mark.parametrize(
+    "state",
+    [None, "scheduled", "queued", "running", "deferred", "restarting", "up_for_retry", "up_for_reschedule", "newer"],
+)
+def test_a_run_whose_task_instance_is_alive_goes_on(state: str | None) -> None:
+    found = verdict(RUNNING, Instance("there", state, 2), missing=True)
+    assert (found.action, found.unsure) == ("keep", False)
+
+
+def test_an_airflow_that_is_at_an_earlier_try_than_the_run_is_not_believed() -> None:
+    assert verdict(RUNNING, Instance("there", "failed", 1)).action == "keep"
+
+
+@pytest.mark.parametrize("instance", [SILENT, UNASKED])
+def test_a_run_of_which_nothing_is_known_goes_on_and_is_named(instance: Instance) -> None:
+    assert verdict(RUNNING, instance, missing=True) == Verdict("keep", instance.why, unsure=True)
+
+
+def test_a_task_instance_that_airflow_does_not_know_is_over_only_where_the_user_says_so() -> None:
+    kept = verdict(RUNNING, MISSING)
+    assert (kept.action, kept.unsure) == ("keep", True)
+    assert "--missing" in kept.why
+    assert verdict(RUNNING, MISSING, missing=True).action == "stop"
+
+
+def test_a_run_by_hand_and_one_that_outlives_its_task_go_on() -> None:
+    detached = Status(REF, Phase.RUNNING, origin=ORIGIN.model_copy(update={"detached": True}))
+    over = Instance("there", "failed", 2)
+    assert [verdict(status, over, age=WEEK).action for status in (BY_HAND, detached)] == ["keep", "keep"]
+
+
+def test_a_run_that_only_its_backend_gave_up_is_stopped_as_one_that_works() -> None:
+    stuck = Status(REF, Phase.FAILED, origin=ORIGIN, ended_at=NOW - timedelta(days=8), leftover=True)
+    assert verdict(stuck, Instance("there", "failed", 2)).action == "stop"
+    assert verdict(stuck, Instance("there", "running", 2), age=WEEK).action == "keep"
+
+
+def test_an_ended_run_is_deleted_from_the_given_age_on() -> None:
+    over = Instance("there", "success", 2)
+    young = Status(REF, Phase.FAILED, origin=ORIGIN, ended_at=NOW - timedelta(days=6))
+    timeless = Status(REF, Phase.LOST, origin=ORIGIN)
+    assert verdict(ENDED, over, age=WEEK) == Verdict("delete", "it ended 7d ago or earlier")
+    assert [verdict(status, over, age=WEEK).action for status in (young, timeless)] == ["keep", "keep"]
+    assert verdict(ENDED, over).action == "keep"
+
+
+def test_without_an_airflow_age_alone_decides_over_ended_runs() -> None:
+    assert verdict(ENDED, UNASKED, age=WEEK, asked=False).action == "delete"
+    by_hand = Status(REF, Phase.SUCCEEDED, ended_at=ENDED.ended_at)
+    assert verdict(by_hand, UNASKED, age=WEEK, asked=True).action == "delete"
+
+
+@pytest.mark.parametrize("instance", [SILENT, Instance("there", "deferred", 2)])
+def test_an_ended_run_stays_while_its_task_may_still_read_it(instance: Instance) -> None:
+    found = verdict(ENDED, instance, age=WEEK)
+    assert found.action == "keep"
+    assert "may read it" in found.why
+    assert verdict(ENDED, MISSING, age=WEEK).action == "delete"
