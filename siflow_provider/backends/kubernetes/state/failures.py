@@ -25,6 +25,7 @@ __all__ = [
     "of_run",
     "refused",
     "warnings",
+    "was_put_out",
 ]
 
 _SHOWN_EVENTS = 5
@@ -52,7 +53,7 @@ _CAUSES = {
 
 
 def first_failed(view: View) -> Member | None:
-    """Return the replica that failed first.
+    """Return the replica that failed first; one that ended since it was told to leave only where there is no other.
 
     A replica that was killed from outside in the same second as another ended by itself is rather the victim.
     """
@@ -65,9 +66,10 @@ def first_failed(view: View) -> Member | None:
 def first_deleted(view: View, end: datetime | None) -> Member | None:
     """Return the replica whose pod somebody deleted while it ran, and so ended the job; None when that can't be told.
 
-    The operator counts such a pod as failed. It deletes the others itself, after the end, and says which.
+    The operator counts such a pod as failed as soon as it is told to leave. It deletes the others itself, after the
+    end, and says which; they may be gone before it is.
     """
-    found = [each for each in view.members if each.role in _failed_roles(view) and not (each.pod and each.pod.ended)]
+    found = [each for each in view.members if each.role in _failed_roles(view) and not _ended_by_itself(each)]
     told = {str(event.get("message")) for event in view.seen.events if event.get("reason") == "SuccessfulDeletePod"}
     spared = [each for each in found if f"Deleted pod: {view.ref.name}-{each.name}" not in told]
     if len(found) == 1 or (told and len(spared) == 1):
@@ -81,6 +83,20 @@ def first_deleted(view: View, end: datetime | None) -> Member | None:
     )
     unclear = not early or (len(early) > 1 and early[0][0] == early[1][0])
     return None if unclear else early[0][2]
+
+
+def was_put_out(member: Member) -> bool:
+    """Say whether a replica ended because its pod was told to leave, and nothing else explains its end."""
+    pod = member.pod
+    if pod is None or pod.ended_at is None or pod.told_to_leave_at is None or pod.cause or pod.out_of_memory:
+        return False
+    if pod.ended_at == pod.told_to_leave_at:  # Kubernetes keeps whole seconds
+        return pod.exit_code in _KILLED_BY_OTHERS
+    return pod.ended_at > pod.told_to_leave_at
+
+
+def _ended_by_itself(member: Member) -> bool:
+    return member.pod is not None and member.pod.ended and not was_put_out(member)
 
 
 def _failed_roles(view: View) -> set[str]:
@@ -98,11 +114,11 @@ def deleted_failure(view: View, member: Member) -> Failure:
     return diagnose(Evidence(replica=member.name, rank=member.rank, reason=reason, events=warnings(view)))
 
 
-def _order(member: Member) -> tuple[datetime, bool, int]:
+def _order(member: Member) -> tuple[bool, datetime, bool, int]:
     pod = member.pod
     assert pod is not None
     victim = pod.exit_code in _KILLED_BY_OTHERS and not pod.out_of_memory and not pod.cause
-    return (pod.ended_at or _LAST, victim, member.rank or 0)
+    return (was_put_out(member), pod.ended_at or _LAST, victim, member.rank or 0)
 
 
 def member_failure(view: View, member: Member) -> Failure:

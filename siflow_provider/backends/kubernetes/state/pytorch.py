@@ -15,6 +15,7 @@ from siflow_provider.backends.kubernetes.state.failures import (
     first_failed,
     member_failure,
     of_run,
+    was_put_out,
 )
 from siflow_provider.backends.kubernetes.state.missing import starting_reason
 from siflow_provider.backends.kubernetes.state.objects import condition, is_true, items, moment, since
@@ -53,20 +54,23 @@ def _settles(view: View, end: datetime | None) -> bool:
 
 
 def _failed(view: View) -> Verdict | None:
-    end, member = _ended_at(view, "Failed"), first_failed(view)
-    if member is None and _settles(view, end):
+    end = _ended_at(view, "Failed")
+    failure = _replicas_failure(view, end)
+    if failure is None and _settles(view, end):
         return None
-    failure = _failure(view, member, end)
+    failure = failure or of_run(view, str(condition(view.job, "Failed").get("message") or ""))
     return Verdict(Phase.FAILED, failure.summary, failure, end)
 
 
-def _failure(view: View, member: Member | None, end: datetime | None) -> Failure:
-    if member is not None:
+def _replicas_failure(view: View, end: datetime | None) -> Failure | None:
+    """Return the failure that one replica's end explains; one that the operator put out after the end explains none."""
+    member = first_failed(view)
+    if member is not None and not was_put_out(member):
         return member_failure(view, member)
+    if member is None and _settles(view, end):
+        return None
     deleted = first_deleted(view, end)
-    if deleted is not None:
-        return deleted_failure(view, deleted)
-    return of_run(view, str(condition(view.job, "Failed").get("message") or ""))
+    return None if deleted is None else deleted_failure(view, deleted)
 
 
 def _succeeded(view: View) -> Verdict | None:

@@ -180,6 +180,30 @@ def test_pod_that_was_drained_while_it_ran_is_a_lost_node() -> None:
     assert (failure.replica, failure.category, failure.transient) == ("master-0", Class.NODE_LOST, True)
 
 
+def left(replica: str, *, told: float, ended_after: float | None = None) -> Any:
+    """Return a pod that was told to leave then, and ended by SIGTERM later, or runs on."""
+    gone: dict[str, Any] = {} if ended_after is None else {"phase": "Failed", "main": ended(143, after=ended_after)}
+    found = pod(replica, deletion=told + 30, **gone)
+    found["metadata"]["deletionGracePeriodSeconds"] = 30
+    return found
+
+
+def test_replica_whose_pod_was_deleted_is_named_though_those_that_the_operator_put_out_then_are_gone_first() -> None:
+    job = {**BROKEN, "status": {**BROKEN["status"], "replicaStatuses": {"Master": {"failed": 1}}}}
+    pods = (left("master-0", told=99), left("worker-0", told=100, ended_after=101))
+    failure = failure_of(status_of(ref(), Seen(job=job, pods=pods), clock(102)))
+    assert failure.replica == "master-0"
+    assert "deleted by somebody while it ran" in failure.summary
+
+
+def test_replica_whose_pod_was_deleted_is_named_when_it_has_ended_too() -> None:
+    job = {**BROKEN, "status": {**BROKEN["status"], "replicaStatuses": {"Worker": {"failed": 1}}}}
+    pods = (MASTER, left("worker-0", told=98, ended_after=100), left("worker-1", told=100, ended_after=100))
+    failure = failure_of(status_of(ref(), Seen(job=job, pods=pods), clock(102)))
+    assert failure.replica == "worker-0"
+    assert "deleted by somebody while it ran" in failure.summary
+
+
 def test_end_waits_a_moment_for_the_pod_that_explains_it() -> None:
     seen = Seen(job=BROKEN, pods=(MASTER, OTHER, pod("worker-1")))
     assert status_of(ref(), seen, clock(102)).phase is Phase.RUNNING
