@@ -8,7 +8,8 @@
         ├── Expired         410: the version to go on from is no longer kept
         ├── Invalid         400, 413, 422: the request itself is wrong
         ├── Denied          401, 403; also an AccessDenied
-        └── Unavailable     429, 5xx, no connection, no answer in time; also a BackendUnavailable
+        └── Unavailable     429, 5xx, no connection, no answer in time, a ResourceQuota that changed just then; also
+                            a BackendUnavailable
             ├── Silent      a stream on which nothing came for too long
             └── QuotaExceeded   403 of a ResourceQuota: worth another try when other objects are gone
 
@@ -154,6 +155,8 @@ def _kind(status: int, reason: str, detail: str) -> type[ApiError]:
     if status == 403 and "exceeded quota:" in detail:  # noqa: PLR2004
         # source: Kubernetes v1.36 apiserver pkg/admission/plugin/resourcequota/controller.go
         return QuotaExceeded
+    if status == 409 and "on resourcequotas" in detail:  # noqa: PLR2004
+        return Unavailable  # not the object but the ResourceQuota that counts it changed meanwhile (same source)
     if status in _PASSING:
         return Unavailable
     return _BY_STATUS.get(status, ApiError)

@@ -142,6 +142,13 @@ async def test_a_full_resource_quota_is_worth_another_try_later(server: FakeServ
     assert server.count("create") == 1
 
 
+async def test_a_resource_quota_that_changed_at_the_same_moment_is_asked_again(server: FakeServer, api: Api) -> None:
+    said = 'Operation cannot be fulfilled on resourcequotas "team": the object has been modified; please apply your ...'
+    server.faults["create"].extend([answers(409, "Conflict", said)] * 2)
+    assert (await api.create(PATH, thing("two")))["metadata"]["name"] == "two"
+    assert server.count("create") == 3
+
+
 async def test_deleting_is_for_the_object_that_was_meant(server: FakeServer, api: Api) -> None:
     uid = server.put(PATH, thing("one"))["metadata"]["uid"]
     with pytest.raises(Conflict, match="UID"):

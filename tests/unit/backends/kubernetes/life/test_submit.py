@@ -13,10 +13,10 @@ from siflow_provider.backends.kubernetes.cluster.shared import Cluster, open_clu
 from siflow_provider.backends.kubernetes.life.submit import submit
 from siflow_provider.backends.settings import Settings
 from siflow_provider.core.protocol import Manifest
-from siflow_provider.errors import NoRoomYet
+from siflow_provider.errors import BackendError, BackendUnavailable, NoRoomYet
 from siflow_provider.spec.hidden import Hidden
 from tests.unit.backends.kubernetes.cluster.fake_server import FakeServer, Fault, answers
-from tests.unit.backends.kubernetes.tasks import pytorch, rendered
+from tests.unit.backends.kubernetes.tasks import pytorch, ray, rendered
 
 NO_ROOM = answers(403, "Forbidden", "secrets is forbidden: exceeded quota: q, requested: secrets=1")
 SERVED = {"name": "v1", "version": "v1", "resources": [{"resource": PYTORCHJOBS.plural}]}
@@ -53,6 +53,16 @@ async def test_a_job_whose_secret_finds_no_room_holds_no_machine(
     ref = await submit(cluster, manifest, context="")
     assert await names(cluster, PYTORCHJOBS) == [ref.name]
     assert len(await names(cluster, SECRETS)) == 1
+
+
+async def test_a_kind_that_the_cluster_does_not_know_is_refused_at_once_with_what_to_install(
+    server: FakeServer, cluster: Cluster
+) -> None:
+    with pytest.raises(BackendError, match=r"does not know RayJob \(ray\.io/v1\)") as raised:
+        await submit(cluster, rendered(ray()), context="")
+    assert not isinstance(raised.value, BackendUnavailable)  # which would be waited for
+    assert "KubeRay" in raised.value.hint
+    assert server.count("create") == 0
 
 
 async def test_a_job_is_ours_although_the_answer_to_its_creation_was_lost(
