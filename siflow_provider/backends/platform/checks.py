@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from siflow_provider.backends.platform.place import Place, open_place
 from siflow_provider.backends.platform.quota import read_rows
 from siflow_provider.core.checkup import Check
 from siflow_provider.errors import SiflowError
+from siflow_provider.spec.catalog import load_catalog
 
 if TYPE_CHECKING:
     from siflow_provider.backends.settings import Settings
@@ -29,11 +31,10 @@ async def check_platform(settings: Settings, pace: Pace | None = None) -> list[C
     try:
         check_overrides(settings.body_overrides, settings.api_overrides)
         async with open_place(settings, pace or Pace(tries=2)) as place:
-            checks = [
-                await _try("signature and access to tasks", lambda: _tasks(place)),
-                await _try("pools", lambda: _pools(place, settings)),
-            ]
-            return [checks[0], _clock(place), checks[1], _logs(settings)]
+            access = await _try("signature and access to tasks", lambda: _tasks(place))
+            pools = await _try("pools", lambda: _pools(place, settings))
+            named = await _try("the catalog's pools", lambda: _named(place, settings)) if pools.ok else None
+            return [access, _clock(place), pools, *filter(None, [named]), _logs(settings)]
     except SiflowError as error:
         return [Check("connection", False, error.message, error.hint or "correct the connection")]
 
@@ -58,6 +59,28 @@ async def _pools(place: Place, settings: Settings) -> str:
     if not pools:
         raise SiflowError("no pool is open to this access key.", hint="Ask the platform's admin for a share of one.")
     return f"{len(pools)}: {', '.join(pools[:5])}"
+
+
+async def _named(place: Place, settings: Settings) -> str:
+    """Look whether what the catalog's queues name is there: pools get renamed."""
+    if settings.catalog is None:
+        return "there is no catalog"
+    there = {(row.resource_pool_name, row.instance_name) for row in await read_rows(place.client, settings)}
+    named = {
+        (entry.resource_pool, entry.instance)
+        for entry in load_catalog(settings.catalog).queues
+        if entry.resource_pool is not None
+    }
+    absent = sorted(named - there)
+    if absent:
+        pool, instance = absent[0]
+        near = difflib.get_close_matches(pool, sorted({name for name, _ in there}), n=1)
+        more = f", and {len(absent) - 1} more" if len(absent) > 1 else ""
+        raise SiflowError(
+            f"the platform lists no {instance!r} in {pool!r} for this access key{more}.",
+            hint=f"{f'Did you mean {near[0]!r}? ' if near else ''}`catalog discover` lists what is there.",
+        )
+    return f"all {len(named)} are there"
 
 
 def _clock(place: Place) -> Check:

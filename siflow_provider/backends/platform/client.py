@@ -148,7 +148,11 @@ class Client:
                 await asyncio.sleep(self._pause(attempt, None))
                 continue
             if last or not _is_passing(response):
-                return read_answer(what, response.status_code, self._masked(response.text, ()))
+                try:
+                    return read_answer(what, response.status_code, self._masked(response.text, ()))
+                except Unreadable:  # half an answer: the next one may be whole
+                    if last:
+                        raise
             await asyncio.sleep(self._pause(attempt, response.headers.get("Retry-After")))
         raise BackendUnavailable(f"{what}: no try is allowed.")
 

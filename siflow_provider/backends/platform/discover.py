@@ -96,7 +96,9 @@ def draft_of(settings: Settings, rows: list[InstanceRow], lists: Mapping[str, li
         "instances": {row.instance_name: {"resources": sizes.get(row.instance_name, dict(_AMOUNTS))} for row in rows},
         "queues": [_queue(row) for row in rows],
         "images": {kind: _images(images, kind, settings) for kind in ("preset", "custom")},
-        "volumes": {str(one["name"]): {"pvc": one["pvcName"]} for one in lists["volumes"] if _placed(one, "pvcName")},
+        "volumes": {
+            str(one["name"]): {"pvc": str(one["pvcName"])} for one in lists["volumes"] if _placed(one, "pvcName")
+        },
         "datasets": _versions([one for one in lists["datasets"] if _placed(one, "pvc")], _dataset),
         "models": _versions([one for one in _all_models(lists) if _placed(one, "pvc")], _model),
     }
@@ -150,7 +152,8 @@ _KINDS = (("reserved", "reserved"), ("spot", "spot"), ("idle", "idle"), ("on_dem
 def _images(rows: list[dict[str, Any]], kind: str, settings: Settings) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for row in rows:
-        urls = [str(url) for url in row.get("cluster_images_url") or []]
+        listed = row.get("cluster_images_url")
+        urls = [str(url) for url in listed] if isinstance(listed, list) else []
         if row.get("image_build_type") != kind or not urls or not row.get("name"):
             continue
         url = _url_here(urls, settings)

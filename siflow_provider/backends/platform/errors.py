@@ -21,8 +21,8 @@ class Refused(BackendError):
     """The platform answered, and its answer is no: a wrong field, a conflict, `status: false`."""
 
 
-class Unreadable(Refused):
-    """What came is no answer of the platform: a proxy's page, a wrong base URL."""
+class Unreadable(BackendUnavailable):
+    """What came is no answer of the platform: half of one, a proxy's page, a wrong base URL."""
 
 
 class AnswerLost(BackendUnavailable):

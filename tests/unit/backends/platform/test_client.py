@@ -129,6 +129,15 @@ async def test_a_lost_answer_has_its_ids_however_long_the_platforms_words_are(
         await client.create(TASKS, BODY, headers={}, secrets=())
 
 
+@pytest.mark.parametrize("half", ['{"status": true, "msg":', "", "<html>Sign in</html>"])
+async def test_half_an_answer_is_asked_for_again(running: RunningPlatform, client: Client, half: str) -> None:
+    running.change(faults=[{"body": half}])
+    assert (await client.get(TASKS)).rows == []
+    running.change(faults=[{"body": half, "times": 9}])
+    with pytest.raises(BackendUnavailable, match="no JSON object"):
+        await client.get(TASKS)
+
+
 async def test_a_gateways_404_is_an_outage_and_loses_no_task(running: RunningPlatform, client: Client) -> None:
     running.change(faults=[{"status": 404, "body": "404 page not found", "times": 9}])
     with pytest.raises(BackendUnavailable, match="/sfapi"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -55,7 +56,14 @@ async def test_every_list_is_read_to_its_end_and_amounts_that_are_not_told_are_a
     many = [{**LISTS["datasets"][0], "name": f"corpus-{number}"} for number in range(1200)]
     running.call(lambda: running.platform.lists.update(LISTS, datasets=many))
     running.call(lambda: running.platform.lists["volumes"].append({"id": 2, "name": "nowhere"}))
-    running.change(faults=[{"path": "instance/quota", "status": 403}])
+    odd = {"name": "odd", "version": "1", "image_build_type": "custom", "cluster_images_url": 1.5}
+    answer = {"status": True, "msg": "", "total": 1, "rows": [odd]}
+    running.change(
+        faults=[
+            {"path": "images-management", "body": json.dumps(answer)},
+            {"path": "instance/quota", "status": 403},
+        ]
+    )
     draft, notes = await discover(settings, QUICK)
     assert len(load_catalog(draft).datasets) == 1200
     sizes, unplaced = notes
@@ -85,7 +93,20 @@ async def test_a_list_that_can_not_be_read_is_told_and_the_rest_is_drafted(
 async def test_a_good_connection_passes_every_check(settings: Settings) -> None:
     checks = {check.name: check for check in await check_platform(settings, QUICK)}
     assert all(check.ok for check in checks.values()), checks
-    assert set(checks) == {"signature and access to tasks", "clock", "pools", "logs"}
+    assert set(checks) == {"signature and access to tasks", "clock", "pools", "the catalog's pools", "logs"}
+
+
+async def test_a_pool_that_was_renamed_is_told_with_the_name_it_may_have_now(settings: Settings) -> None:
+    catalog = {
+        "instances": {"cpu.demo-1": {"resources": {"cpu": 1, "memory": "1Gi"}}},
+        "queues": [{"type": "on_demand", "instance": "cpu.demo-1", "queue": "q", "resource_pool": POOL + "-old"}],
+    }
+    given = settings.model_copy(update={"catalog": catalog})
+    checks = {check.name: check for check in await check_platform(given, QUICK)}
+    told = checks["the catalog's pools"]
+    assert not told.ok
+    assert f"{POOL}-old" in told.found
+    assert f"Did you mean {POOL!r}?" in told.mend
 
 
 async def test_each_fault_is_told_with_its_mend(running: RunningPlatform, settings: Settings) -> None:
