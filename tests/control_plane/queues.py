@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 from uuid import uuid4
@@ -132,3 +133,14 @@ class Queues:
         """Remove what was made, without waiting."""
         for path in reversed(self._made):
             self.admin.delete(path)
+
+
+@contextmanager
+def own_place(admin: Admin) -> Iterator[Queues]:
+    """Make a namespace and give a maker of queues in it; both are removed at the end, without waiting."""
+    name = unique("test")
+    admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    queues = Queues(admin, name)
+    yield queues
+    queues.close()
+    admin.delete(admin.path("Namespace", name))

@@ -38,7 +38,11 @@ ON = {{"conn_id": "{conn_id}"}}
 REAL = {{**ON, "image": "base:test", "compute": compute(cpu="100m", memory="64Mi")}}
 FAKE = {{**ON, "image": "registry.example/train:1", "command": "train", "compute": compute(cpu=1, memory="1Gi", gpu=1)}}
 
-with DAG("{name}", schedule=None):
+# of Ray's autoscaler, which else asks for a quarter of a small node
+LITTLE = {{"limits": {{"cpu": "500m", "memory": "512Mi"}}, "requests": {{"cpu": "100m", "memory": "512Mi"}}}}
+SMALL_AUTOSCALER = {{"spec": {{"rayClusterSpec": {{"autoscalerOptions": {{"resources": LITTLE}}}}}}}}
+
+with DAG("{name}", schedule=None{dag_args}):
 """
 _VERSIONS = {"PyTorchJob": "kubeflow.org/v1", "RayJob": "ray.io/v1", "Workload": ""}
 
@@ -62,13 +66,13 @@ class OnCluster:
         """The connection; one a test, so that what an earlier test left behind is stopped where it runs."""
         return f"siflow_{self.queues.namespace}"
 
-    def connect(self, queue: str, **extra: Any) -> None:
-        """Make the connection; tasks go to that LocalQueue."""
+    def connect(self, queue: str | None, **extra: Any) -> None:
+        """Make the connection; tasks go to that LocalQueue, without one to where the catalog says or to none."""
         content = {
             "backend": "kubernetes",
             "kube_config_path": str(self.kubeconfig),
             "namespace": self.queues.namespace,
-            "default_queue": queue,
+            **({} if queue is None else {"default_queue": queue}),
             **extra,
         }
         body = {"connection_id": self.conn_id, "conn_type": "siflow", "extra": json.dumps(content)}
@@ -82,9 +86,11 @@ class OnCluster:
         """Connect to a queue with that many GPUs on the fake nodes."""
         self.connect(self.queues.queue("kwok", {GPU: gpus}))
 
-    def start(self, name: str, body: str) -> Run:
-        """Add a DAG whose body may use REAL, FAKE, ON, compute() and fake(), and start it."""
-        self.stack.add_dag(name, HEAD.format(name=name, conn_id=self.conn_id) + indent(dedent(body), "    "))
+    def start(self, name: str, body: str, *, dag_args: str = "") -> Run:
+        """Add a DAG whose body may use REAL, FAKE, ON, SMALL_AUTOSCALER, compute() and fake(), and start it."""
+        self.stack.add_dag(
+            name, HEAD.format(name=name, conn_id=self.conn_id, dag_args=dag_args) + indent(dedent(body), "    ")
+        )
         return self.stack.trigger(name)
 
     def objects(self, kind: str = "PyTorchJob") -> list[Object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from siflow_provider.backends.kubernetes.names import LABEL_MANAGED_BY, RUN_DIR
@@ -11,13 +12,14 @@ from siflow_provider.backends.kubernetes.trainjob import MASTER_PORT, MAX_WORKER
 from siflow_provider.errors import Reason
 from siflow_provider.spec.base import is_template
 from siflow_provider.spec.kube_names import is_label_value
+from siflow_provider.spec.quantity import format_quantity
 from siflow_provider.spec.task import RayJob
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from siflow_provider.backends.kubernetes.cluster.features import TrainingApi
-    from siflow_provider.spec.resolve import Mount, ResolvedTask
+    from siflow_provider.spec.resolve import Flavor, Mount, ResolvedTask
 
 __all__ = ["unsupported", "warnings"]
 
@@ -29,6 +31,7 @@ _TAKEN_PORTS = {
     "RayJob": {6379: "Ray's own (GCS)", 8265: "Ray's dashboard", 10001: "Ray's client server"},
 }
 _PYTORCHJOBS_OWN = ("pytorchReplicaSpecs", "runPolicy", "elasticPolicy", "nprocPerNode")
+_LEAST_RAY_CPU = Decimal("0.5")
 _SOURCES = {"volume": "volumes", "dataset": "datasets", "model": "models"}
 
 
@@ -46,6 +49,7 @@ def unsupported(task: ResolvedTask, training_api: TrainingApi = "PyTorchJob") ->
         *_places(task),
         *_port(task),
         *_runtime_env(task),
+        *_autoscaling(task),
         *_patch(task),
         *(_as_trainjob(task) if training_api == "TrainJob" and task.task.kind == "PyTorchJob" else ()),
     ]
@@ -60,13 +64,38 @@ def warnings(task: ResolvedTask) -> list[str]:
             "no queue is known for this task: its pods are scheduled one by one, and some may run while others wait"
         )
     if isinstance(form, RayJob):
-        if form.ray.autoscaling is not None:
-            found.append("ray.autoscaling: under Kueue it needs the cluster's elastic-jobs gate (`elastic_jobs: true`)")
-        if form.ssh:
-            found.append(
-                "ssh: the hostfiles are written on the head, with the pods that are there when the command starts"
-            )
+        found += _ray_warnings(task, form)
     return found
+
+
+def _ray_warnings(task: ResolvedTask, form: RayJob) -> Iterator[str]:
+    ray, flavor = form.ray, task.flavors[0]
+    if ray.autoscaling is not None and flavor.queue is not None:
+        yield (
+            "ray.autoscaling: under Kueue it needs the cluster's elastic-jobs gate (`elastic_jobs: true`), and the "
+            "autoscaler's own 500m CPU and 512Mi on the head's node are not counted in the quota"
+        )
+    if ray.debug is not None and ray.debug.keep_seconds and flavor.queue is not None:
+        yield (
+            "ray.debug: while the cluster is kept it holds its nodes, but Kueue gives its quota to others at once: "
+            "their pods may wait for room until it is gone"
+        )
+    if task.head is not None:
+        yield from _small(task.head, "head")
+    if task.head is None or form.workers:
+        yield from _small(flavor, "worker" if task.head is not None else "node")
+    if form.ssh:
+        yield "ssh: the hostfiles are written on the head, with the pods that are there when the command starts"
+
+
+def _small(flavor: Flavor, role: str) -> Iterator[str]:
+    """Yield a warning for a size on which Ray was seen to die at its start; KubeRay makes it anew without end."""
+    cpu = flavor.resources.amounts.get("cpu")
+    if cpu is not None and cpu < _LEAST_RAY_CPU:
+        yield (
+            f"compute: {format_quantity(cpu)} CPU is little for a Ray {role}: with less than 0.5 Ray may take too long "
+            "to start, end, and be started again without end; start_timeout bounds that"
+        )
 
 
 def _command(task: ResolvedTask) -> Iterator[Reason]:
@@ -136,6 +165,21 @@ def _runtime_env(task: ResolvedTask) -> Iterator[Reason]:
         if odd:
             shown = ", ".join(f"U+{ord(char):04X}" for char in odd)
             yield Reason(path, "CharacterLost", f"KubeRay can't hand {shown} to Ray; leave it out")
+
+
+def _autoscaling(task: ResolvedTask) -> Iterator[Reason]:
+    """Yield the instances of which Ray's autoscaler can't tell how much they bring: it would end at its start.
+
+    source: Ray 2.60 python/ray/autoscaler/_private/kuberay/autoscaling_config.py, _get_num_cpus
+    """
+    if not isinstance(task.task, RayJob) or task.task.ray.autoscaling is None:
+        return
+    for flavor in (*task.flavors, *(() if task.head is None else (task.head,))):
+        if flavor.instance != "in-place" and "cpu" not in flavor.resources.amounts:
+            why = (
+                f"Ray's autoscaler must know how many CPUs a pod has, and {flavor.instance!r} has no cpu in the catalog"
+            )
+            yield Reason("ray.autoscaling", "NoCpu", why)
 
 
 def _texts(value: object, path: str) -> Iterator[tuple[str, str]]:

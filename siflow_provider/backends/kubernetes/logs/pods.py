@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
-from siflow_provider.backends.kubernetes.state.objects import Object, dig, items
+from siflow_provider.backends.kubernetes.state.objects import Object, condition, dig, items
 from siflow_provider.backends.kubernetes.state.replicas import MAIN_CONTAINERS
 
-__all__ = ["Stage", "is_over", "is_silent", "log_containers", "main_container", "stage_of"]
+__all__ = ["Stage", "is_cut_off", "is_over", "is_silent", "is_unmade", "log_containers", "main_container", "stage_of"]
 
 _OPERATORS_OWN = frozenset({"init-pytorch", "wait-gcs-ready"})
 """Init containers that the training operator and KubeRay add; they ask for the master's or the head's address over and
@@ -70,9 +70,23 @@ def is_silent(pod: Object, container: str) -> bool:
     return not dig(state, "state", "terminated", "exitCode")
 
 
+def is_unmade(pod: Object, container: str) -> bool:
+    """Say whether a container counts as ended that has no id: its pod was deleted before it was made, or lost it."""
+    states = [*items(pod, "status", "initContainerStatuses"), *items(pod, "status", "containerStatuses")]
+    state: Object = next((each for each in states if each.get("name") == container), {})
+    ended = dig(state, "state", "terminated")
+    return ended is not None and not (ended.get("containerID") or state.get("containerID"))
+
+
 def is_over(pod: Object) -> bool:
     """Say whether no container of the pod runs, nor will."""
     return dig(pod, "status", "phase") in _ENDED
+
+
+def is_cut_off(pod: Object) -> bool:
+    """Say whether the cluster has lost the pod's node, so that nobody but the node itself has the pod's logs."""
+    taken = condition(pod, "DisruptionTarget").get("reason") in {"DeletionByTaintManager", "DeletionByPodGC"}
+    return taken or condition(pod, "Ready").get("reason") == "NodeNotReady" or dig(pod, "status", "phase") == "Unknown"
 
 
 def _stays_ended(pod: Object, container: str, ended: Object) -> bool:

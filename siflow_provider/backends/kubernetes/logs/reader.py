@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 from siflow_provider.backends.kubernetes.cluster.errors import Invalid, NotFound
 from siflow_provider.backends.kubernetes.cluster.resources import PODS
 from siflow_provider.backends.kubernetes.logs.place import Place
-from siflow_provider.backends.kubernetes.logs.pods import Stage, is_over, is_silent, log_containers, stage_of
+from siflow_provider.backends.kubernetes.logs.pods import (
+    Stage,
+    is_cut_off,
+    is_over,
+    is_silent,
+    is_unmade,
+    log_containers,
+    stage_of,
+)
 from siflow_provider.backends.kubernetes.logs.repeats import RepeatFilter
 from siflow_provider.backends.kubernetes.logs.splitter import LineSplitter
 from siflow_provider.backends.kubernetes.state.objects import dig, uid
@@ -84,6 +92,8 @@ class _Outcome(Enum):
     REFUSED = auto()
     """The kubelet has no log to give, or gave its own words instead."""
     GONE = auto()
+    CUT_OFF = auto()
+    """The run is over, and the node that has the log does not answer."""
 
 
 class PodReader:
@@ -122,10 +132,11 @@ class PodReader:
 
     async def _read(self, name: str, label: str) -> None:
         self._whole, self._failures, self._refusals, self._idle = False, 0, 0, 0
+        stage = Stage.OPEN
         while True:
-            stage, patience = stage_of(self._view.pod(self._uid), name), self._view.patience(self._uid)
-            silent = is_silent(self._view.pod(self._uid), name)
-            if stage is Stage.NEVER or (silent and stage is Stage.ENDED):
+            before_it, stage = stage, stage_of(self._view.pod(self._uid), name)
+            patience, silent = self._view.patience(self._uid), is_silent(self._view.pod(self._uid), name)
+            if self._has_nothing(name, stage, before_it):
                 return
             if stage is Stage.WAITING or silent:
                 if not self._reading.follow or patience == 0:
@@ -139,10 +150,20 @@ class PodReader:
             if outcome is _Outcome.GONE:
                 await self._say_farewell(name)
                 return
+            if outcome is _Outcome.CUT_OFF:
+                await self._say("its node does not answer; its last lines may be missing")
+                return
             if last and await self._is_enough(outcome, name):
                 return
             self._idle = self._idle + 1 if self.place == before else 0
             await self._pause(outcome)
+
+    def _has_nothing(self, name: str, stage: Stage, before_it: Stage) -> bool:
+        """Say whether there is nothing to read of a container, and will not be."""
+        pod = self._view.pod(self._uid)
+        if stage is not Stage.ENDED:
+            return stage is Stage.NEVER
+        return is_silent(pod, name) or (before_it is Stage.WAITING and is_unmade(pod, name))
 
     async def _attempt(self, name: str, label: str, *, last: bool, complete: bool) -> _Outcome:
         sight = self._reading.sight
@@ -157,6 +178,8 @@ class PodReader:
         except BackendUnavailable as error:
             self._failures += 1
             if self._failures >= _PATIENT_TRIES:
+                if self._view.ended and is_cut_off(self._view.pod(self._uid)):
+                    return _Outcome.CUT_OFF
                 await self._go_blind(error)
             return _Outcome.CUT
 

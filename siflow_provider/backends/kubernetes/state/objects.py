@@ -20,7 +20,7 @@ class Seen:
         job: the PyTorchJob, TrainJob or RayJob; None when the cluster has no object of that name.
         gone: its last state when it was deleted, where that was seen.
         gone_at: when the deletion was seen.
-        workload: Kueue's Workload of the job; of several (elastic jobs) the newest that is not finished.
+        workload: Kueue's Workload of the job; of several (elastic jobs) the one that it runs on.
         clusters: RayClusters of the run, those of earlier stays in the cluster too.
         pods: pods of the run, the submitter's too.
         gone_pods: the last states of pods of the run that were deleted, as far as they are remembered, once the run is

@@ -19,6 +19,7 @@ from siflow_provider.backends.kubernetes.state.objects import (
     is_true,
     items,
     labels,
+    marks_of,
     moment,
     since,
 )
@@ -42,6 +43,8 @@ __all__ = [
 _TIME_UP = "DeactivatedDueToMaximumExecutionTimeExceeded"
 UNMANAGED_AFTER_SECONDS = 60.0
 """Kueue makes the Workload within a second or two; after this long nobody does."""
+_REPLACES = "kueue.x-k8s.io/workload-slice-replacement-for"
+"""Annotation: `namespace/name` of the Workload in whose place this one came. source: pkg/workloadslicing"""
 _PREEMPTED = re.compile(r"^Preempted to accommodate a workload .*?\bdue to ([^;]+)")
 _PREEMPTIONS = {
     "prioritization in the ClusterQueue": "preempted by a job of higher priority in the same queue",
@@ -62,15 +65,31 @@ _EVICTIONS = {
 
 
 def newest_workload(workloads: Iterable[Object]) -> Object | None:
-    """Return the Workload that stands for the job now: the newest unfinished one, else the newest.
+    """Return the Workload that stands for the job now: the one it runs on, else the newest unfinished, else the newest.
 
-    Elastic jobs have one for each size they had; others have one.
+    An elastic job has one for each size that it grew to, others have one. What took the place of a smaller one says
+    that it was admitted when the first of them was: the run has been in the cluster since.
     """
-    return max(
-        workloads,
-        key=lambda each: (not is_true(each, "Finished"), str(dig(each, "metadata", "creationTimestamp") or "")),
-        default=None,
-    )
+    known = list(workloads)
+    newest = max(known, key=_rank, default=None)
+    return newest if newest is None or requeues_of(newest) else _with_first_admission(newest, known)
+
+
+def _rank(workload: Object) -> tuple[bool, bool, str]:
+    made = str(dig(workload, "metadata", "creationTimestamp") or "")
+    return not is_true(workload, "Finished"), is_true(workload, "Admitted"), made
+
+
+def _with_first_admission(workload: Object, known: list[Object]) -> Object:
+    """Return the Workload with the admission of the one that it, or the one before it, took the place of."""
+    by_name = {f"{dig(each, 'metadata', 'namespace')}/{dig(each, 'metadata', 'name')}": each for each in known}
+    first = workload
+    while (before := by_name.pop(marks_of(first).get(_REPLACES, ""), None)) is not None:
+        first = before
+    if first is workload or not (is_true(first, "Admitted") and is_true(workload, "Admitted")):
+        return workload
+    others = [each for each in items(workload, "status", "conditions") if each.get("type") != "Admitted"]
+    return {**workload, "status": {**workload["status"], "conditions": [*others, condition(first, "Admitted")]}}
 
 
 def queue_of(job: Object) -> str:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from types import ModuleType
 
+    from siflow_provider.backends.kubernetes.state.pods import PodState
     from siflow_provider.backends.kubernetes.state.replicas import Member
 
 __all__ = ["changes_by_time", "status_of"]
@@ -179,7 +180,16 @@ def _replica(view: View, verdict: Verdict, member: Member) -> ReplicaStatus:
     phase = pod.phase
     if verdict.phase.terminal and not verdict.leftover and not phase.terminal:
         phase = Phase.LOST if verdict.phase is Phase.LOST else Phase.STOPPED
+    elif phase is Phase.FAILED and _was_removed(member, pod):
+        phase = Phase.STOPPED
     return ReplicaStatus(member.name, member.role, phase, member.rank, pod.node, pod.exit_code, pod.reason)
+
+
+def _was_removed(member: Member, pod: PodState) -> bool:
+    """Say whether KubeRay took a worker away while it ran, as its autoscaler wants: Ray's processes end with 1 then."""
+    told, ended = pod.told_to_leave_at, pod.ended_at
+    ray_worker = member.role == "worker" and member.rank is None
+    return ray_worker and not pod.cause and told is not None and ended is not None and told <= ended
 
 
 def _without_pod(view: View, verdict: Verdict, member: Member) -> tuple[Phase, str]:

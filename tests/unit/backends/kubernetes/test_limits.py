@@ -9,7 +9,7 @@ from siflow_provider.errors import UnsupportedError
 from siflow_provider.spec.compute import NodeRule, OnDemand
 from siflow_provider.spec.policy import KubernetesOptions, Monitoring
 from siflow_provider.spec.quantity import Resources
-from siflow_provider.spec.ray import Autoscaling, RaySection
+from siflow_provider.spec.ray import Autoscaling, Debug, RaySection
 from siflow_provider.spec.resolve import Flavor, Mount
 from tests.unit.backends.kubernetes.tasks import pytorch, ray, rendered, resolved
 
@@ -128,3 +128,45 @@ def test_autoscaling_and_ssh_in_ray_come_with_a_word_of_warning() -> None:
     section = RaySection(autoscaling=Autoscaling(min_workers=1, max_workers=2))
     told = warnings(resolved(ray(section, ssh=True, workers=1)))
     assert [text.split(":")[0] for text in told] == ["ray.autoscaling", "ssh"]
+
+
+def test_autoscaling_and_a_cluster_that_is_kept_are_no_matter_of_quota_without_a_queue() -> None:
+    section = RaySection(autoscaling=Autoscaling(min_workers=1, max_workers=2), debug=Debug(keep_seconds=60))
+    flavor = Flavor(instance="in-place", resources=Resources.of({"cpu": 1}))
+    assert [text for text in warnings(resolved(ray(section, workers=1), flavors=(flavor,))) if "Kueue" in text] == []
+
+
+def test_a_cluster_that_is_kept_comes_with_a_word_on_its_quota() -> None:
+    (told,) = warnings(resolved(ray(RaySection(debug=Debug(keep_seconds=60)))))
+    assert "gives its quota to others at once" in told
+    assert warnings(resolved(ray(RaySection(debug=Debug(keep_seconds=0))))) == []
+
+
+@pytest.mark.parametrize(
+    ("head", "workers", "cpu", "told"),
+    [
+        (None, 1, "499m", ["Ray node"]),
+        (None, 1, "500m", []),
+        ("100m", 1, "200m", ["Ray head", "Ray worker"]),
+        ("1", 0, "200m", []),
+    ],
+)
+def test_a_size_on_which_ray_hardly_starts_is_told(head: str | None, workers: int, cpu: str, told: list[str]) -> None:
+    def flavor(amount: str) -> Flavor:
+        return Flavor(instance="in-place", resources=Resources.of({"cpu": amount}), queue="od")
+
+    own = None if head is None else flavor(head)
+    found = warnings(resolved(ray(workers=workers), flavors=(flavor(cpu),), head=own))
+    assert [text.partition(" is little for a ")[2].partition(":")[0] for text in found] == told
+
+
+def test_no_pytorch_job_is_too_small_for_ray() -> None:
+    flavor = Flavor(instance="in-place", resources=Resources.of({"cpu": "100m"}), queue="od")
+    assert warnings(resolved(pytorch(), flavors=(flavor,))) == []
+
+
+def test_autoscaling_on_an_instance_without_cpu_is_refused_since_rays_autoscaler_would_not_start() -> None:
+    section = RaySection(autoscaling=Autoscaling(min_workers=1, max_workers=2))
+    flavor = Flavor(instance="big-memory", resources=Resources.of({"memory": "1Gi"}), queue="od")
+    assert paths(ray(section, workers=1), flavors=(flavor,)) == ["ray.autoscaling"]
+    assert paths(ray(workers=1), flavors=(flavor,)) == []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 
 import pytest
 
@@ -129,6 +129,17 @@ async def test_a_pod_that_is_deleted_at_once_is_read_as_far_as_it_goes_and_the_g
     assert texts(await reading.end())[-1] == "--- master-0: its pod is gone; its last lines may be missing ---"
 
 
+async def test_a_container_that_was_never_made_has_no_lines_to_miss(run: Run) -> None:
+    run.server.put(PODS, pod("master-0", WAITING))
+    reading = run.reading()
+    await run.server.watched()
+    never = {"terminated": {"exitCode": 137, "reason": "ContainerStatusUnknown"}}
+    run.server.put(PODS, pod("master-0", never, status={"phase": "Running"}))
+    run.server.remove(PODS, "bert-master-0")
+    run.end()
+    assert await reading.end() == []
+
+
 async def test_a_pod_that_ended_before_it_was_deleted_leaves_no_doubt(run: Run) -> None:
     run.start("master-0")
     run.server.log("bert-master-0").write("begun", "done")
@@ -189,6 +200,21 @@ async def test_one_node_out_of_reach_does_not_keep_the_others_back_and_is_told_o
     told, *rest = texts(reading.lines, "worker-0")
     assert "worker-0: its log can't be read at the moment" in told
     assert rest == ["late"]
+
+
+async def test_nobody_waits_for_the_log_of_a_node_that_is_lost_once_the_run_is_over(run: Run) -> None:
+    run.start("master-0")
+    run.server.log("bert-master-0").write("one")
+    reading = run.reading()
+    await reading.until(1)
+    run.server.refusals["bert-master-0"].extend([(500, "dial tcp: connection refused")] * 1000)
+    lost = [{"type": "Ready", "status": "False", "reason": "NodeNotReady"}]
+    run.server.put(PODS, pod("master-0", status={"conditions": lost}))
+    run.server.log("bert-master-0").end()
+    run.end()
+    with suppress(BackendUnavailable):
+        await reading.end()
+    assert texts(await run.read())[-1] == "--- master-0: its node does not answer; its last lines may be missing ---"
 
 
 async def test_an_outage_of_all_is_told_to_who_reads(run: Run) -> None:

@@ -193,3 +193,34 @@ def test_of_several_workloads_the_newest_unfinished_one_counts() -> None:
     assert newest_workload([old, new]) is new
     assert newest_workload([old]) is old
     assert newest_workload([]) is None
+
+
+def slice_of(name: str, *conditions: Any, made: float, instead_of: str = "") -> Any:
+    marks = {"kueue.x-k8s.io/workload-slice-replacement-for": f"team/{instead_of}"} if instead_of else {}
+    found = workload(*conditions, made=made)
+    found["metadata"] |= {"name": name, "annotations": marks}
+    return found
+
+
+GROWN = (
+    slice_of("one", condition("Admitted", after=10), condition("Finished", after=60), made=1),
+    slice_of("two", condition("Admitted", after=60), condition("Finished", after=80), made=59, instead_of="one"),
+    slice_of("three", condition("Admitted", after=80), made=79, instead_of="two"),
+)
+
+
+def test_a_job_that_grew_was_in_the_queue_until_its_first_size_was_admitted() -> None:
+    job = rayjob("Running", "RUNNING", queue="gpu")
+    status = status_of(ref("RayJob"), Seen(job=job, workload=newest_workload(GROWN)), clock(100))
+    assert status.queued_seconds == 10
+    assert status.admitted_at == clock(10)
+
+
+def test_a_job_that_waits_to_grow_is_in_the_cluster_with_the_size_that_it_has() -> None:
+    more = slice_of("four", condition("QuotaReserved", False, reason="Pending"), made=90, instead_of="three")
+    status = status_of(
+        ref("RayJob"),
+        Seen(job=rayjob("Running", "RUNNING", queue="gpu"), workload=newest_workload([*GROWN, more])),
+        clock(100),
+    )
+    assert (status.phase, status.admitted_at, status.queued_seconds) == (Phase.RUNNING, clock(10), 10)
