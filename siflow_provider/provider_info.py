@@ -35,6 +35,9 @@ CONNECTION_FIELDS: dict[str, dict[str, Any]] = {
         enum=["auto", "pytorchjob", "trainjob"],
         default="auto",
     ),
+    "ttl_seconds_after_finished": _field(
+        "Keep ended jobs", "kubernetes: how long an ended PyTorchJob stays, such as 7d (the default), or never."
+    ),
     "body_overrides": _field(
         "Body overrides", "platform: JSON, field of the form -> what it adds to a create body.", format="json"
     ),

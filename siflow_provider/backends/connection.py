@@ -24,7 +24,7 @@ __all__ = ["CNCF_OPTIONS", "EXTRA_KEYS", "find_secrets", "parse_text", "read_con
 
 EXTRA_KEYS = (
     "backend", "catalog", "region", "cluster", "project_group", "default_queue", "state_dir", "elastic_jobs",
-    "training_api", "body_overrides", "api_overrides", "proxy",
+    "training_api", "ttl_seconds_after_finished", "body_overrides", "api_overrides", "proxy",
 )  # fmt: skip
 """What `extra` may hold, beside the options of the cncf provider."""
 

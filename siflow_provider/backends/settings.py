@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from siflow_provider.spec.duration import parse_duration
 from siflow_provider.spec.hidden import Hidden
 from siflow_provider.spec.resolve import Defaults
 
 __all__ = ["BackendName", "Settings", "parse_connection"]
+
+_SHORTEST_TTL = 600.0
 
 BackendName = Literal["local", "kubernetes", "platform"]
 
@@ -31,6 +34,7 @@ class Settings(BaseModel):
         host: the platform's base URL.
         state_dir: where `local` keeps its state; None = `SIFLOW_LOCAL_STATE_DIR`, else the user's data folder.
         elastic_jobs, training_api: Kubernetes, as design says.
+        ttl_seconds_after_finished: Kubernetes: after how long the cluster removes an ended PyTorchJob; `never` = None.
         kubernetes: the cncf provider's own options by their bare names; `kube_config` is a `Hidden`.
         body_overrides, api_overrides, proxy: the platform's.
     """
@@ -49,6 +53,7 @@ class Settings(BaseModel):
     state_dir: str | None = None
     elastic_jobs: bool = False
     training_api: Literal["auto", "pytorchjob", "trainjob"] = "auto"
+    ttl_seconds_after_finished: float | None = 7 * 86400.0
     kubernetes: dict[str, Any] = Field(default_factory=dict)
     body_overrides: dict[str, Any] = Field(default_factory=dict, repr=False)
     api_overrides: dict[str, Any] = Field(default_factory=dict, repr=False)
@@ -90,6 +95,18 @@ class Settings(BaseModel):
             conn_type, host=host, login=login, password=password, port=port, schema=schema, extra=extra
         )
 
+    @field_validator("ttl_seconds_after_finished", mode="before")
+    @classmethod
+    def _read_ttl(cls, value: object) -> float | None:
+        if value in (None, "never"):
+            return None
+        seconds = parse_duration(value)
+        if seconds < _SHORTEST_TTL:
+            raise ValueError(
+                "an ended job stays 10 minutes at least, so that its last lines and results are read; `never` keeps it"
+            )
+        return seconds
+
     def defaults(self, *, timezone: str | None = None) -> Defaults:
         """Return the connection's part of a task's defaults; `timezone` is the DAG's."""
         return Defaults(
@@ -98,6 +115,7 @@ class Settings(BaseModel):
             project_group=self.project_group,
             default_queue=self.default_queue,
             timezone=timezone,
+            ttl_seconds_after_finished=self.ttl_seconds_after_finished,
         )
 
     def secrets(self) -> tuple[str, ...]:

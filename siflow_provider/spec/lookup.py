@@ -71,6 +71,7 @@ class Lookup:
             owner=group.owner if group is not None else "",
             channels={name: one.connection for name, one in catalog.alerts.channels.items()} if catalog else {},
             dashboards=dict(cluster.dashboards) if cluster is not None else {},
+            ttl_seconds_after_finished=self.defaults.ttl_seconds_after_finished,
         )
 
     def _filled(self) -> Task:

@@ -24,6 +24,7 @@ class Defaults:
     Attributes:
         region, cluster, project_group, default_queue: the connection's.
         timezone: the DAG's.
+        ttl_seconds_after_finished: the connection's: how long an ended job stays; None = until somebody deletes it.
     """
 
     region: str | None = None
@@ -31,6 +32,7 @@ class Defaults:
     project_group: str | None = None
     default_queue: str | None = None
     timezone: str | None = None
+    ttl_seconds_after_finished: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,7 @@ class ResolvedTask:
         owner: the project group's.
         channels: alert channel -> Airflow connection id.
         dashboards: link templates of the cluster (`{name}`, `{ns}`).
+        ttl_seconds_after_finished: how long its ended job stays; None = until somebody deletes it.
     """
 
     task: Task
@@ -123,6 +126,7 @@ class ResolvedTask:
     owner: str = ""
     channels: Mapping[str, str] = field(default_factory=dict)
     dashboards: Mapping[str, str] = field(default_factory=dict)
+    ttl_seconds_after_finished: float | None = None
 
     @property
     def replicas(self) -> int:

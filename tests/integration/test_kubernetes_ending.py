@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -116,3 +117,13 @@ async def test_gc_ends_the_run_of_a_task_that_is_over_on_the_cluster_and_leaves_
     }
     left = admin.items(admin.path("PyTorchJob", namespace=namespace, version="kubeflow.org/v1"))
     assert {job["metadata"]["name"] for job in left} == {refs["alive"].name, refs["unheard"].name}
+
+
+async def test_the_cluster_removes_an_ended_job_and_who_follows_it_has_seen_its_end(
+    admin: Admin, backend: KubernetesBackend, queues: Queues
+) -> None:
+    what = replace(task(queues.queue("kwok"), fake={"duration": "1"}), ttl_seconds_after_finished=1.0)
+    ref = await backend.submit(manifest(backend, what))
+    assert (await until_phase(backend, ref, Phase.SUCCEEDED, Phase.LOST)).phase is Phase.SUCCEEDED
+    await asyncio.to_thread(admin.wait, path(admin, ref), lambda found: found is None)
+    assert (await backend.status(ref)).phase is Phase.SUCCEEDED

@@ -6,7 +6,7 @@ What is left out on purpose: `nprocPerNode`, so that `WORLD_SIZE` counts machine
 `Worker` key without workers, which the operator's webhook refuses; `activeDeadlineSeconds`, for which the operator sets
 no timer; `backoffLimit`: with 0 the operator deletes all pods at the first failure, whatever `cleanPodPolicy` says, and
 with them every exit code and log, while `restartPolicy: Never` alone fails the job as soon. `cleanPodPolicy: Running`
-ends leftover workers of a finished job and keeps finished pods and their logs.
+ends leftover workers of a finished job and keeps finished pods and their logs, until `ttlSecondsAfterFinished`.
 
 source: training-operator v1.9.3 pkg/webhooks/pytorch/pytorchjob_webhook.go, pkg/controller.v1/pytorch/envvar.go,
 pkg/controller.v1/common/job.go
@@ -34,6 +34,8 @@ def render_pytorchjob(task: ResolvedTask, context: RenderContext, name: str) -> 
     policy: dict[str, Any] = {"cleanPodPolicy": "Running"}
     if is_queued(task, context):
         policy = {"suspend": True, **policy}
+    if task.ttl_seconds_after_finished is not None:
+        policy["ttlSecondsAfterFinished"] = int(task.ttl_seconds_after_finished)
     replicas: dict[str, Any] = {"Master": _replicas(task, context, "master", 1)}
     workers = task.task.workers
     if is_template(workers) or workers > 0:

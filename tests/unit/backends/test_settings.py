@@ -10,6 +10,7 @@ import pytest
 from siflow_provider.backends.settings import Settings, parse_connection
 from siflow_provider.errors import UsageError
 from siflow_provider.spec.hidden import Hidden
+from siflow_provider.spec.resolve import Defaults
 
 CANARY = "c4n4ry-53cr3t"
 KUBE_CONFIG = f"""\
@@ -44,6 +45,13 @@ def test_host_keeps_its_protocol_port_and_path() -> None:
     assert parse_connection("siflow://ak:sk@api.example/?backend=platform").host == "https://api.example"
 
 
+@pytest.mark.parametrize(("text", "seconds"), [("12h", 43200), ("600", 600), ("never", None)])
+def test_how_long_an_ended_job_stays_is_a_duration_or_for_ever(text: str, seconds: float | None) -> None:
+    assert parse_connection(f"siflow:///?ttl_seconds_after_finished={text}").defaults() == Defaults(
+        ttl_seconds_after_finished=seconds
+    )
+
+
 @pytest.mark.parametrize("prefix", ["", "extra__kubernetes__"])
 def test_a_connection_of_the_cncf_provider_is_read_as_kubernetes(prefix: str) -> None:
     extra = {f"{prefix}namespace": "ml", f"{prefix}cluster_context": "alpha", f"{prefix}kube_config": ""}
@@ -67,6 +75,8 @@ def test_foreign_keys_of_a_cncf_connection_are_left_alone() -> None:
         ("siflow:///?backnd=local", ["`backnd`", "did you mean `backend`?"]),
         ("siflow:///?backend=slurm", ["`backend`", "'local', 'kubernetes' or 'platform'"]),
         ("siflow:///?elastic_jobs=maybe", ["`elastic_jobs`", "true or false"]),
+        ("siflow:///?ttl_seconds_after_finished=60", ["`ttl_seconds_after_finished`", "10 minutes"]),
+        ("siflow:///?ttl_seconds_after_finished=soon", ["`ttl_seconds_after_finished`", "90s, 15m"]),
         ('{"conn_type": "siflow", "extra": "[1]"}', ["must be a JSON object"]),
         ('{"conn_type": "siflow", "extra": "{"}', ["not JSON"]),
         ('{"conn_type": "siflow", "backend": "local"}', ["unknown fields: backend", "goes into `extra`"]),

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from siflow_provider.backends.settings import Settings
+from siflow_provider.spec.policy import KubernetesOptions
 from tests.unit.backends.kubernetes.tasks import CPU, container, job, pods, pytorch, rendered
 
 
@@ -18,6 +20,15 @@ def test_nobody_but_us_retries_and_leftover_workers_go() -> None:
     spec = job(rendered(pytorch(workers=1), queued=False))["spec"]
     assert spec["runPolicy"] == {"cleanPodPolicy": "Running"}
     assert {value["restartPolicy"] for value in spec["pytorchReplicaSpecs"].values()} == {"Never"}
+
+
+def test_an_ended_job_stays_as_long_as_the_connection_says_and_a_patch_wins() -> None:
+    week = Settings(backend="kubernetes").defaults().ttl_seconds_after_finished
+    assert week == 7 * 86400
+    asked = {"spec": {"runPolicy": {"ttlSecondsAfterFinished": 60}}}
+    for form, seconds in ((pytorch(), week), (pytorch(kubernetes=KubernetesOptions(patch=asked)), 60)):
+        policy = job(rendered(form, ttl_seconds_after_finished=week))["spec"]["runPolicy"]
+        assert policy["ttlSecondsAfterFinished"] == seconds
 
 
 def test_world_size_counts_machines_because_processes_per_node_stay_unset() -> None:
