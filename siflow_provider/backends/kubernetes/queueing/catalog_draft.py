@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from siflow_provider.backends.kubernetes.queueing.amounts import read_amount
 from siflow_provider.backends.kubernetes.queueing.instance_draft import InstanceDraft, flavor_instances
 from siflow_provider.backends.kubernetes.queueing.machines import Machine
 from siflow_provider.backends.kubernetes.queueing.picture import Items
@@ -62,12 +63,13 @@ def draft(found: Found) -> str:
         True
     """
     instances = flavor_instances(found.flavors, found.cluster_queues, found.machines, found.daemons)
+    queues = _queues(found, instances)
     sections = [
         _Section("", notes=[_HEADER]),
         _clusters(found),
         _groups(found),
-        _instances(instances),
-        _queues(found, instances),
+        _instances(instances, queues),
+        queues,
         _default_queue(found),
         _priorities(found),
         _volumes(found),
@@ -96,11 +98,19 @@ def _groups(found: Found) -> _Section:
     return section
 
 
-def _instances(drafts: Iterable[InstanceDraft]) -> _Section:
+def _instances(drafts: Iterable[InstanceDraft], queues: _Section) -> _Section:
+    """Return the instances; those that no queue leads to are named, where queues are known."""
     section = _Section("instances", {})
     for each in drafts:
         section.data |= each.entries
         section.notes += each.notes
+    led_to = {entry["instance"] for entry in queues.data or ()}
+    lonely = [] if queues.data is None else [name for name in section.data if name not in led_to]
+    if lonely:
+        section.notes.append(
+            f"instances: no LocalQueue with quota for all that they hold leads to {', '.join(lonely)}: remove them,\n"
+            "or give their flavor quota and a queue."
+        )
     return section
 
 
@@ -131,10 +141,12 @@ def _entries(
 ) -> Iterator[dict[str, Any]]:
     groups = ((cluster or {}).get("spec") or {}).get("resourceGroups") or ()
     covered = {name for group in groups for name in group["coveredResources"]}
+    empty = set() if cluster is None or cluster["spec"].get("cohortName") else _without_quota(groups)
     for flavor in dict.fromkeys(each["name"] for group in groups for each in group["flavors"]):
         known = by_flavor.get(flavor)
         for name, entry in (known.entries if known is not None else {}).items():
-            if set(entry["resources"]) <= covered:
+            resources = set(entry["resources"])
+            if resources <= covered and not any((flavor, resource) in empty for resource in resources):
                 assert known is not None
                 yield {
                     "type": known.type,
@@ -142,6 +154,17 @@ def _entries(
                     "queue": _name(local),
                     "project_groups": [local["metadata"]["namespace"]],
                 }
+
+
+def _without_quota(groups: Iterable[Mapping[str, Any]]) -> set[tuple[str, str]]:
+    """Return each (flavor, resource) of which a queue has nothing; one of a cohort may borrow all the same."""
+    return {
+        (flavor["name"], resource["name"])
+        for group in groups
+        for flavor in group["flavors"]
+        for resource in flavor["resources"]
+        if not read_amount(resource["name"], resource.get("nominalQuota", 0))
+    }
 
 
 def _default_queue(found: Found) -> _Section:

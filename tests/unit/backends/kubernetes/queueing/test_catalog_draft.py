@@ -82,6 +82,23 @@ def test_queues_lead_each_namespace_to_the_instances_of_its_flavors() -> None:
     }
 
 
+@pytest.mark.parametrize(("spec", "led_to"), [({}, False), ({"cohortName": "team"}, True)])
+def test_an_instance_without_quota_in_any_queue_is_named_unless_its_queue_may_borrow(
+    spec: dict[str, str], led_to: bool
+) -> None:
+    none = cluster_queue("cq", group(h100={"cpu": amount(1), "memory": amount(1), GPU: amount(0)}), **spec)
+    text, catalog = read(cluster_queues=(none,))
+    assert bool(catalog.queues) is led_to
+    assert ("leads to h100, h100-1: remove them" in text) is not led_to
+
+
+def test_an_instance_that_no_local_queue_leads_to_is_named() -> None:
+    nodes = machines([node("n1", HOST, H100), node("n2", {"cpu": 4, "memory": "8Gi"}, {"pool": "cpu"})], None)
+    text, catalog = read(machines=nodes)
+    assert "leads to cpu: remove them" in text
+    assert "cpu" in catalog.instances
+
+
 def test_spot_nodes_speak_for_themselves() -> None:
     labels = {"karpenter.sh/capacity-type": "spot"}
     _, catalog = read(flavors=(flavor("h100", labels),), machines=machines([node("n1", HOST, labels)], None))
