@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from siflow_provider.backends.platform.client import SKEW_SECONDS
 from siflow_provider.backends.platform.overrides import check_overrides
 from siflow_provider.backends.platform.pace import Pace
 from siflow_provider.backends.platform.place import Place, open_place
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from siflow_provider.backends.settings import Settings
 
 __all__ = ["check_platform"]
-
-_SKEW_SECONDS = 60.0
 
 
 async def check_platform(settings: Settings, pace: Pace | None = None) -> list[Check]:
@@ -88,7 +87,7 @@ def _clock(place: Place) -> Check:
     if skew is None:
         return Check("clock", True, "not told: the platform sent no date", needed=False)
     mend = "set this machine's clock (NTP): signatures carry the time, and how far it may be off is not documented"
-    return Check("clock", abs(skew) < _SKEW_SECONDS, f"{skew:+.0f} s off the platform's", mend)
+    return Check("clock", abs(skew) < SKEW_SECONDS, f"{skew:+.0f} s off the platform's", mend)
 
 
 def _logs(settings: Settings) -> Check:

@@ -21,13 +21,16 @@ from siflow_provider.backends.platform.connect import make_http, told_proxy
 from siflow_provider.backends.platform.errors import AnswerLost, Unreadable
 from siflow_provider.backends.platform.pace import Pace
 from siflow_provider.backends.platform.signing import signed_headers
-from siflow_provider.errors import BackendUnavailable
+from siflow_provider.errors import AccessDenied, BackendUnavailable
 from siflow_provider.spec.hidden import MASK
 
 if TYPE_CHECKING:
     from siflow_provider.backends.settings import Settings
 
-__all__ = ["PAGE_SIZE", "Client"]
+__all__ = ["PAGE_SIZE", "SKEW_SECONDS", "Client"]
+
+SKEW_SECONDS = 60.0
+"""How far clocks may differ before that is told; what the platform allows is not documented."""
 
 PAGE_SIZE = 500
 """Rows asked for at once; users of the platform ask for up to 600."""
@@ -107,7 +110,7 @@ class Client:
         if response.status_code in _MAY_HAVE_WORKED or response.status_code >= _SERVER_ERROR:
             raise AnswerLost(f"{what}: {described(response.status_code, text)}.")
         try:
-            answer = read_answer(what, response.status_code, text)
+            answer = self._read(what, response.status_code, text)
         except Unreadable as error:
             raise AnswerLost(f"{what}: {error.message}") from None
         if not answer.data or not isinstance(answer.data, str):
@@ -149,12 +152,23 @@ class Client:
                 continue
             if last or not _is_passing(response):
                 try:
-                    return read_answer(what, response.status_code, self._masked(response.text, ()))
+                    return self._read(what, response.status_code, self._masked(response.text, ()))
                 except Unreadable:  # half an answer: the next one may be whole
                     if last:
                         raise
             await asyncio.sleep(self._pause(attempt, response.headers.get("Retry-After")))
         raise BackendUnavailable(f"{what}: no try is allowed.")
+
+    def _read(self, what: str, code: int, text: str) -> Answer:
+        try:
+            return read_answer(what, code, text)
+        except AccessDenied as error:
+            if self.skew_seconds is None or abs(self.skew_seconds) < SKEW_SECONDS:
+                raise
+            off = (
+                f"This machine's clock is {self.skew_seconds:+.0f} s off the platform's, and signatures carry the time."
+            )
+            raise AccessDenied(f"{error.message} {off}", hint="Set the clock (NTP).", detail=error.detail) from None
 
     async def _send(
         self, method: str, path: str, headers: Mapping[str, str] | None = None, **request: Any

@@ -47,7 +47,7 @@ _POD_PHASES = {
 }
 _POD_NAME = re.compile(r"-(master|worker|head|submitter)-(\d+)$")
 _KILLED = frozenset({137, 143})
-"""Exit codes of replicas that were ended because another one had failed."""
+"""Exit codes of replicas that were ended from outside: by a stop, or because another one had failed."""
 
 
 def phase_of(status: str) -> Phase:
@@ -90,6 +90,8 @@ def _role(name: str, index: int, mark: Mark) -> tuple[str, int]:
 
 
 def _pod_phase(pod: Pod, task_phase: Phase) -> Phase:
+    if task_phase is Phase.STOPPED and pod.exit_code in _KILLED:
+        return Phase.STOPPED
     if pod.exit_code is not None:
         return Phase.SUCCEEDED if pod.exit_code == 0 else Phase.FAILED
     phase = _POD_PHASES.get(pod.status.lower(), Phase.STARTING)
@@ -132,7 +134,7 @@ def status_of(
         queue=_queue(task) if phase is Phase.QUEUED else None,
         **_times(task, phase, now),
         gpus=mark.gpus,
-        stopped_by=(stopped_by or task.status_msg or "somebody on the platform") if phase is Phase.STOPPED else "",
+        stopped_by=(stopped_by or _who(task) or "somebody on the platform") if phase is Phase.STOPPED else "",
         failure=(failure or _plain_failure(task)) if phase is Phase.FAILED else None,
         links={"dashboard": task.dashboard_url} if task.dashboard_url else {},
         owner=mark.user or task.owner,
@@ -142,6 +144,11 @@ def status_of(
         moves=mark.moves,
         origin=mark.origin,
     )
+
+
+def _who(task: Brief) -> str:
+    """Return who the platform says stopped it: its own words, which often begin with `stopped by`."""
+    return re.sub(r"(?i)^\s*stopped by\s+", "", task.status_msg)
 
 
 def _times(task: Brief, phase: Phase, now: datetime) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from siflow_provider.backends.platform.logs import MAX_LINE_BYTES, LogReader, Reading, pieces
 from siflow_provider.backends.platform.mark import Mark, mark_of, read_mark, run_name
 from siflow_provider.backends.platform.overrides import check_overrides, filled
-from siflow_provider.backends.platform.state import failed_first, phase_of, replicas_of
+from siflow_provider.backends.platform.state import failed_first, phase_of, replicas_of, status_of
 from siflow_provider.backends.platform.wire import Brief, Pod, read_moment
 from siflow_provider.core.identity import Identity, default_prefix
 from siflow_provider.core.status import Phase
@@ -76,6 +76,18 @@ def test_the_replica_that_failed_by_itself_is_named_before_those_that_were_kille
     replicas = replicas_of(pods, Mark(run="r", name="t"), Phase.FAILED)
     assert list(replicas) == ["master-0", "worker-0", "worker-1"]
     assert failed_first(replicas) == "worker-0"
+
+
+def test_replicas_of_a_stopped_run_were_stopped_and_did_not_fail() -> None:
+    pods = [Pod(name="t-master-0", exit_code=143), Pod(name="t-worker-0", exit_code=3)]
+    replicas = replicas_of(pods, Mark(run="r", name="t"), Phase.STOPPED)
+    assert [one.phase for one, _ in replicas.values()] == [Phase.STOPPED, Phase.FAILED]
+
+
+def test_who_stopped_a_run_is_told_once() -> None:
+    task = Brief(uuid="u", status="Stopped", status_msg="Stopped by mia")
+    ref = Mark(run="r", name="t").ref("u")
+    assert status_of(ref, task, Mark(run="r", name="t"), pods=(), now=WHEN).stopped_by == "mia"
 
 
 def test_pods_whose_names_tell_nothing_are_counted() -> None:
