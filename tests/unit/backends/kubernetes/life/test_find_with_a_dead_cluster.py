@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import sys
 from functools import partial
 from typing import Any
 
@@ -14,6 +16,7 @@ from siflow_provider.backends.kubernetes.cluster.pace import Pace
 from siflow_provider.backends.kubernetes.cluster.resources import PYTORCHJOBS
 from siflow_provider.backends.kubernetes.cluster.shared import open_cluster
 from siflow_provider.backends.settings import Settings
+from siflow_provider.cli.main import main
 from siflow_provider.core.identity import Identity
 from siflow_provider.core.status import JobRef
 from siflow_provider.errors import BackendUnavailable, PartialAnswer
@@ -89,3 +92,34 @@ async def test_the_runs_of_the_clusters_that_answer_are_told_and_the_silent_one_
         (named,) = await backend.find_named("train")
         assert named.ref.uid == "here"
     assert "no answer about train from the context 'there'" in caplog.text
+
+
+@pytest.mark.parametrize("arguments", [["ps", "--all"], ["show", "nobody"]])
+async def test_a_command_shows_what_is_known_and_says_by_its_exit_code_that_it_is_not_all(
+    server: FakeServer,
+    two: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+) -> None:
+    there = arguments[0] == "ps"  # the fake server does not select by name
+    if there:
+        labels = {"app.kubernetes.io/managed-by": "siflow-provider", "siflow-provider/run": RUN.task_uuid}
+        metadata = {"name": "train", "namespace": "ml", "labels": {**labels, "siflow-provider/attempt": "1"}}
+        server.put(PYTORCHJOBS.path("ml"), {"metadata": {**metadata, "uid": "here"}, "spec": {}})
+    extra = {"backend": "kubernetes", "kube_config": two.kubernetes["kube_config"].reveal(), "catalog": CATALOG}
+    conn = json.dumps({"conn_type": "siflow", "extra": extra})
+    monkeypatch.setattr(sys, "argv", ["siflow-provider", *arguments, "--conn", conn])
+
+    def code() -> object:
+        try:
+            main()
+        except SystemExit as left:
+            return left.code
+        return None
+
+    assert await asyncio.to_thread(code) == 4
+    said = capsys.readouterr()
+    assert ("train\t" in said.out) is there
+    assert "context 'there'" in said.err
+    assert "there is no run" not in said.err
