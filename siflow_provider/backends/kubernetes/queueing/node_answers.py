@@ -10,7 +10,7 @@ from siflow_provider.backends.kubernetes.queueing.picture import no, unknown, wo
 from siflow_provider.backends.kubernetes.queueing.podsets import PodSet
 from siflow_provider.core.quota import Answer, Shortage
 
-__all__ = ["Places", "free_answer", "size_answer"]
+__all__ = ["Places", "free_answer", "has_node_for", "size_answer"]
 
 Places = Mapping[str, Sequence[Sequence[Place]]]
 """Pod set -> for each resource group, the flavors that it may have there; {} where flavors say nothing."""
@@ -62,13 +62,18 @@ def size_answer(
     return worst(*(_size_of(one, places.get(one.name, ()), machines, static=static) for one in sets))
 
 
+def has_node_for(one: PodSet, places: Sequence[Sequence[Place]], machines: Sequence[Machine]) -> bool:
+    """Say whether one of these nodes is large enough for a pod of the set, which may go there."""
+    return any(not _lack(one, machine.size) for machine in fitting(machines, one, places, now=False))
+
+
 def _size_of(one: PodSet, places: Sequence[Sequence[Place]], machines: Sequence[Machine], *, static: bool) -> Answer:
+    if has_node_for(one, places, machines):
+        return yes("")
     nodes = fitting(machines, one, places, now=False)
     lacks = [_lack(one, machine.size) for machine in nodes]
     if not nodes:
         return unknown(f"no node that there is now matches what {one.name} asks for")
-    if not all(lacks):
-        return yes("")
     name = min(lacks, key=len)[0]
     have = max(machine.size.get(name, 0) for machine in nodes)
     text = f"one {one.name} ({shown(one.each)}) is larger than each of the {len(nodes)} nodes that it may go to"

@@ -45,7 +45,8 @@ class Picture:
         local_queues: of the namespace.
         cluster_queues, flavors, cohorts: of the cluster.
         counting: Kueue's configuration.
-        machines: the nodes.
+        nodes_read: it was tried to read the nodes.
+        machines: the nodes; None as well where it was not tried.
         static: it is known that nothing adds nodes by itself.
         resource_quotas, limit_ranges, namespace_labels: of the namespace.
     """
@@ -58,6 +59,7 @@ class Picture:
     flavors: Items | None = None
     cohorts: Items | None = None
     counting: Counting | None = None
+    nodes_read: bool = True
     machines: tuple[Machine, ...] | None = None
     static: bool = False
     resource_quotas: Items | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -78,6 +78,14 @@ class Reader:
                 kept.items = await self._read(resource.path(namespace), trim, selector)
                 kept.until = clock.time() + self._keep
             return kept.items
+
+    async def pages(self, resource: Resource, *, limit: int) -> AsyncGenerator[Items, None]:
+        """Yield a kind of the whole cluster page by page, kept for nobody; nothing where it may not be read."""
+        try:
+            async for page in self._api.pages(resource.path(), limit=limit):
+                yield tuple(page.get("items") or ())
+        except Denied as error:
+            _let_pass(error)
 
     async def _read(
         self, path: str, trim: Callable[[dict[str, Any]], dict[str, Any]] | None, selector: str

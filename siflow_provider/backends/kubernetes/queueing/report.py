@@ -18,10 +18,11 @@ from siflow_provider.backends.kubernetes.queueing.route import find_route
 from siflow_provider.core.quota import Answer, QuotaReport, Verdict
 
 if TYPE_CHECKING:
+    from siflow_provider.backends.kubernetes.queueing.node_answers import Places
     from siflow_provider.backends.kubernetes.queueing.podsets import PodSet
     from siflow_provider.backends.kubernetes.queueing.route import Route
 
-__all__ = ["answer"]
+__all__ = ["answer", "places_of"]
 
 _NAMED_FLAVORS = 4
 NO_QUEUE = "none"
@@ -89,6 +90,12 @@ def answer(picture: Picture, sets: Sequence[PodSet]) -> QuotaReport:
         return QuotaReport(picture.queue, _remaining(case), _available(case), _idle(case), ever)
     except CohortCycle as cycle:
         return _blind(picture, sets, route, f"its cohorts are each other's parents: {cycle}")
+
+
+def places_of(picture: Picture, sets: Sequence[PodSet]) -> Places | None:
+    """Return which nodes the pods may go to by their queue's flavors; None where that is not known."""
+    route = find_route(picture)
+    return None if route.cluster is None else claims_of(sets, route.cluster, picture).places
 
 
 def _ever(case: _Case) -> Answer:

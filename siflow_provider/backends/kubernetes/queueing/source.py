@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -21,11 +23,12 @@ from siflow_provider.backends.kubernetes.cluster.resources import (
     Resource,
 )
 from siflow_provider.backends.kubernetes.queueing.machines import Machine, machines, trim_node, trim_pod
+from siflow_provider.backends.kubernetes.queueing.node_answers import has_node_for
 from siflow_provider.backends.kubernetes.queueing.picture import Counting, Items, Picture
-from siflow_provider.backends.kubernetes.queueing.podsets import task_pod_sets
+from siflow_provider.backends.kubernetes.queueing.podsets import PodSet, task_pod_sets
 from siflow_provider.backends.kubernetes.queueing.positions import Positions
 from siflow_provider.backends.kubernetes.queueing.reading import Reader
-from siflow_provider.backends.kubernetes.queueing.report import answer
+from siflow_provider.backends.kubernetes.queueing.report import answer, places_of
 
 if TYPE_CHECKING:
     from siflow_provider.backends.kubernetes.cluster.shared import Cluster
@@ -40,6 +43,7 @@ _LIVING = "status.phase!=Succeeded,status.phase!=Failed,spec.nodeName!="
 _DEFAULT_QUEUE = "default"
 """Kueue gives a job without a queue to the LocalQueue of this name, where the namespace has one."""
 _KUEUE_CONFIG = ("kueue-system", "kueue-manager-config")
+_NODES_AT_ONCE = 50
 _AUTOSCALER_STATUS = ("kube-system", "cluster-autoscaler-status")
 _GROWING = ("karpenter.", "autoscaling.x-k8s.io", "cluster.x-k8s.io", "machine.openshift.io")
 """API groups of what adds nodes by itself."""
@@ -64,7 +68,8 @@ async def quota(cluster: Cluster, task: ResolvedTask, *, idle: bool = True, trai
     Args:
         cluster: where.
         task: the resolved task.
-        idle: False reads no pods where a queue answers: each submission asks, and a cluster has thousands of them.
+        idle: False reads no pods where a queue answers, and of the nodes no more than needed to see that no pod is too
+            large: each submission asks, and a cluster has thousands of them.
         training_api: the connection's word on what a form of kind PyTorchJob becomes.
 
     Raises:
@@ -79,7 +84,26 @@ async def quota(cluster: Cluster, task: ResolvedTask, *, idle: bool = True, trai
     namespace, queue = task.namespace or cluster.namespace, task.flavors[0].queue
     picture = await take_picture(cluster, namespace, queue, idle=idle)
     # thousands of nodes take a while to look through, and the event loop is everybody's
-    return await asyncio.to_thread(answer, picture, sets)
+    report = await asyncio.to_thread(answer, picture, sets)
+    if picture.nodes_read or report.never or await _has_fitting_nodes(reader_of(cluster), picture, sets):
+        return report
+    nodes = await _nodes(reader_of(cluster), (await cluster.features()).versions, pods=False)
+    return await asyncio.to_thread(answer, replace(picture, **nodes), sets)
+
+
+async def _has_fitting_nodes(read: Reader, picture: Picture, sets: Sequence[PodSet]) -> bool:
+    """Say whether no pod is too large for its nodes, by the first nodes that show it: most tasks are of usual size."""
+    places = places_of(picture, sets)
+    if places is None:
+        return True
+    left = list(sets)
+    async with aclosing(read.pages(NODES, limit=_NODES_AT_ONCE)) as pages:
+        async for page in pages:
+            found = machines(page, None)
+            left = [one for one in left if not has_node_for(one, places.get(one.name, ()), found)]
+            if not left:
+                return True
+    return False
 
 
 async def take_picture(cluster: Cluster, namespace: str, queue: str | None, *, idle: bool = True) -> Picture:
@@ -93,9 +117,10 @@ async def take_picture(cluster: Cluster, namespace: str, queue: str | None, *, i
     """
     read = reader_of(cluster)
     features = await cluster.features()
+    by_nodes = idle or queue is None or not features.kueue
     queues, nodes, space = await asyncio.gather(
         _queues(read, namespace) if features.kueue else _no_queues(),
-        _nodes(read, features.versions, pods=idle or queue is None or not features.kueue),
+        _nodes(read, features.versions, pods=True) if by_nodes else _no_nodes(),
         _namespace(read, namespace),
     )
     return Picture(
@@ -109,18 +134,18 @@ async def take_picture(cluster: Cluster, namespace: str, queue: str | None, *, i
 
 
 async def _queues(read: Reader, namespace: str) -> dict[str, Any]:
-    local_queues, cluster_queues, flavors, cohorts, config = await asyncio.gather(
+    local_queues, cluster_queues, flavors, config = await asyncio.gather(
         read.items(LOCALQUEUES, namespace),
         read.items(CLUSTERQUEUES),
         read.items(RESOURCEFLAVORS),
-        read.items(COHORTS),
         read.one(CONFIGMAPS, *_KUEUE_CONFIG),
     )
+    in_cohorts = any(queue["spec"].get("cohortName") for queue in cluster_queues or ())
     return {
         "local_queues": local_queues,
         "cluster_queues": cluster_queues,
         "flavors": flavors,
-        "cohorts": cohorts,
+        "cohorts": await read.items(COHORTS) if in_cohorts else (),
         "counting": _counting(config),
     }
 
@@ -136,7 +161,11 @@ async def _nodes(read: Reader, groups: Mapping[str, object], *, pods: bool) -> d
         read.one(CONFIGMAPS, *_AUTOSCALER_STATUS),
     )
     found = None if nodes is None else await read.made(machines, nodes, living)
-    return {"machines": found, "static": grows == () and _is_static(found, groups)}
+    return {"nodes_read": True, "machines": found, "static": grows == () and _is_static(found, groups)}
+
+
+async def _no_nodes() -> dict[str, Any]:
+    return {"nodes_read": False}
 
 
 async def _unread() -> Items | None:

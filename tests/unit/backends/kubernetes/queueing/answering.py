@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -24,6 +24,7 @@ class Answering:
         waiting: path of a queue -> who waits there.
         broken: answers every read with 503 while True.
         asked: path -> how often.
+        limits: path -> how many items were asked for, each time.
     """
 
     url: str
@@ -35,6 +36,7 @@ class Answering:
         self.waiting: dict[str, list[dict[str, Any]]] = {}
         self.broken = False
         self.asked: Counter[str] = Counter()
+        self.limits: defaultdict[str, list[str]] = defaultdict(list)
 
     def line_up(self, namespace: str, queue: str, *waiting: tuple[str, str]) -> None:
         """Let these (namespace, Workload) wait before every queue of that name, in this order."""
@@ -50,6 +52,7 @@ class Answering:
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         self.asked[request.path] += 1
+        self.limits[request.path].append(request.query.get("limit", ""))
         if self.broken:
             return status(503, "ServiceUnavailable", "try again")
         if request.path in self.denied:

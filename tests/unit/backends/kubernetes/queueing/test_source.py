@@ -126,3 +126,19 @@ async def test_a_submission_reads_no_pods_of_the_cluster_where_a_queue_answers(
     report = await quota(cluster, task(2), idle=False)
     assert (report.idle.verdict, report.fits_now) == (Verdict.UNKNOWN, True)
     assert "/api/v1/pods" not in full.asked
+
+
+async def test_a_submission_looks_at_the_first_nodes_alone_where_they_are_large_enough(
+    full: Answering, cluster: Cluster
+) -> None:
+    assert (await quota(cluster, task(2), idle=False)).fits_now
+    assert full.limits["/api/v1/nodes"] == ["50"]
+
+
+async def test_a_submission_looks_at_all_nodes_before_it_says_that_a_replica_fits_none(
+    full: Answering, cluster: Cluster
+) -> None:
+    report = await quota(cluster, task(12), idle=False)
+    assert report.never
+    assert report.ever == (await quota(cluster, task(12))).ever
+    assert full.limits["/api/v1/nodes"] == ["50", "500"]
