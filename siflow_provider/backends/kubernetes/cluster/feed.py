@@ -23,7 +23,7 @@ from siflow_provider.errors import BackendError
 if TYPE_CHECKING:
     from siflow_provider.backends.kubernetes.cluster.api import Api
 
-__all__ = ["Feed", "Sink", "every_object", "one_object"]
+__all__ = ["Collection", "Feed", "OneObject", "Sink"]
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ class Source(Protocol):
     def pages(self, api: Api) -> AsyncIterator[Page]: ...
 
 
-class every_object:  # noqa: N801  # reads as the function it stands for
+class Collection:  # reads as the function it stands for
     """All objects of a collection.
 
     Args:
@@ -80,7 +80,7 @@ class every_object:  # noqa: N801  # reads as the function it stands for
             yield page.get("items") or [], _version(page)
 
 
-class one_object:  # noqa: N801
+class OneObject:
     """One object of a collection, for a login that may not list it.
 
     Args:
@@ -131,7 +131,7 @@ class Feed:
             try:
                 await self._look_and_follow()
             except Denied as error:
-                if error.status == _FORBIDDEN and isinstance(self._source, every_object) and not self._sink.clear:
+                if error.status == _FORBIDDEN and isinstance(self._source, Collection) and not self._sink.clear:
                     raise
                 wait = self._failure(error)
             except BackendError as error:
@@ -160,7 +160,7 @@ class Feed:
         except Silent:
             return
         except Expired:
-            if isinstance(self._source, one_object):
+            if isinstance(self._source, OneObject):
                 # its version is that of its last change: while it does not change, the next watch is refused as well
                 await self._pace.sleep(self._pace.spread(self._pace.poll))
 

@@ -17,9 +17,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from siflow_provider.backends.kubernetes.cluster.errors import Denied
-from siflow_provider.backends.kubernetes.cluster.feed import Feed, every_object, one_object
+from siflow_provider.backends.kubernetes.cluster.feed import Collection, Feed, OneObject
+from siflow_provider.backends.kubernetes.cluster.outlook import Bells, Outlook
 from siflow_provider.backends.kubernetes.cluster.shelf import Kept, KeyOf, Shelf
-from siflow_provider.backends.kubernetes.cluster.sight import Bells, Sight
 from siflow_provider.errors import BackendError
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Subscription:
 class _Single:
     """One object that is watched alone, and for whom."""
 
-    sight: Sight
+    outlook: Outlook
     task: asyncio.Task[None]
     users: set[Subscription] = field(default_factory=set)
 
@@ -82,10 +82,10 @@ class Store:
         self.namespace = namespace
         self._api = api
         self._path = resource.path(namespace)
-        self._source = every_object(self._path, selector)
+        self._source = Collection(self._path, selector)
         self._shelf = Shelf(key)
         self._bells = Bells()
-        self._sight = Sight(self._path, self._shelf, self._bells)
+        self._outlook = Outlook(self._path, self._shelf, self._bells)
         self._singles: dict[str, _Single] = {}
         self._task: asyncio.Task[None] | None = None
 
@@ -104,17 +104,17 @@ class Store:
     @property
     def alone(self) -> Denied | None:
         """Why objects are watched one by one; None where the whole namespace is."""
-        return self._sight.refused
+        return self._outlook.refused
 
     @property
     def stale_since(self) -> datetime | None:
         """Since when the state is not known; None while it is. What `objects` returns is as old as this."""
-        return next((sight.stale_since for sight in self._sights() if sight.stale_since is not None), None)
+        return next((outlook.stale_since for outlook in self._outlooks() if outlook.stale_since is not None), None)
 
     @property
     def fault(self) -> BackendError | None:
         """Why the state is not known now; None while it is."""
-        return next((sight.fault for sight in self._sights() if sight.fault is not None), None)
+        return next((outlook.fault for outlook in self._outlooks() if outlook.fault is not None), None)
 
     async def ready(self) -> None:
         """Return when the objects were listed once, or will be watched one by one.
@@ -123,7 +123,7 @@ class Store:
             BackendError: they can't be: no answer (BackendUnavailable), no such kind (NotFound), no login (Denied).
                 The store goes on trying, so this can be called again.
         """
-        await self._sight.first()
+        await self._outlook.first()
 
     def objects(self, key: str) -> tuple[dict[str, Any], ...]:
         """Return the objects of this key, by name, cut down as `trim` says. They are copies."""
@@ -163,7 +163,7 @@ class Store:
         self._bells.hang(subscription.key, subscription, subscription.wake)
         try:
             with contextlib.suppress(BackendError):  # told by `fault` and `stale_since`
-                await self._sight.first()
+                await self._outlook.first()
             if self.alone is not None:
                 await self._watch_alone(subscription)
         except BaseException:
@@ -179,7 +179,7 @@ class Store:
         single.users.discard(subscription)
         if not single.users:
             del self._singles[subscription.name]
-            if not self._sight.clear:  # else the list sees it too
+            if not self._outlook.clear:  # else the list sees it too
                 self._shelf.forget(subscription.name)
             await _ended([single.task])
 
@@ -189,24 +189,24 @@ class Store:
         single = self._singles.get(subscription.name)
         if single is None:
             path = self.resource.path(self.namespace, subscription.name)
-            sight = Sight(path, self._shelf, self._bells, subscription.name)
-            feed = Feed(self._api, one_object(self._path, subscription.name), sight)
-            single = self._singles[subscription.name] = _Single(sight, _in_background(feed.run()))
+            outlook = Outlook(path, self._shelf, self._bells, subscription.name)
+            feed = Feed(self._api, OneObject(self._path, subscription.name), outlook)
+            single = self._singles[subscription.name] = _Single(outlook, _in_background(feed.run()))
         single.users.add(subscription)
         with contextlib.suppress(BackendError):
-            await single.sight.first()
+            await single.outlook.first()
 
     async def _run(self) -> None:
         """List and watch; where that is refused, let each object be watched alone, and see again from time to time."""
         while True:
             try:
-                await Feed(self._api, self._source, self._sight).run()
+                await Feed(self._api, self._source, self._outlook).run()
             except Denied as error:
-                self._sight.refuse(error)
+                self._outlook.refuse(error)
             await self._api.pace.sleep(self._api.pace.relist)
 
-    def _sights(self) -> Iterable[Sight]:
-        return (self._sight, *(single.sight for single in self._singles.values()))
+    def _outlooks(self) -> Iterable[Outlook]:
+        return (self._outlook, *(single.outlook for single in self._singles.values()))
 
 
 def _in_background(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:

@@ -11,6 +11,7 @@ import logging
 import socket
 from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 import aiohttp
 
@@ -31,6 +32,7 @@ log = logging.getLogger(__name__)
 _UNAUTHORIZED = 401
 _FIRST_REFUSAL = 400
 _AGENT = "siflow-provider"
+_CLOSING_ROUNDS = 100
 _NEXT_TRY_OF_A_LOGIN = 10.0
 _KEEPALIVE = {"TCP_KEEPIDLE": 120, "TCP_KEEPINTVL": 30, "TCP_KEEPCNT": 6}
 """As in the cncf provider (`[kubernetes_executor] tcp_keep_*`)."""
@@ -50,6 +52,7 @@ class Transport:
         self._access: Access | None = None
         self._renew_at: float | None = None
         self._session: aiohttp.ClientSession | None = None
+        self._sockets: WeakSet[socket.socket] = WeakSet()
         self._logging_in = asyncio.Lock()
         self._calls = asyncio.Semaphore(pace.calls)
         self._streams = asyncio.Semaphore(pace.streams)
@@ -82,7 +85,14 @@ class Transport:
         session, self._session = self._session, None
         if session is not None:
             await session.close()
-            await asyncio.sleep(0)  # the loop tells a connection that it is closed in its next round
+            await self._until_closed()
+
+    async def _until_closed(self) -> None:
+        """Let the loop close the sockets of connections that were broken off: it does so in one of its next rounds."""
+        for _ in range(_CLOSING_ROUNDS):
+            if all(each.fileno() < 0 for each in self._sockets):
+                return
+            await asyncio.sleep(0)
 
     @contextlib.asynccontextmanager
     async def call(
@@ -179,6 +189,7 @@ class Transport:
         family, kind, protocol, *_ = address
         made = socket.socket(family, kind, protocol)
         made.setblocking(False)
+        self._sockets.add(made)
         if self.access.keepalive:
             made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             for name, value in _KEEPALIVE.items():

@@ -25,9 +25,9 @@ from siflow_provider.backends.kubernetes.cluster.resources import (
 )
 from siflow_provider.backends.kubernetes.cluster.shared import run_key, uid_key
 from siflow_provider.backends.kubernetes.life.evidence import veiled
-from siflow_provider.backends.kubernetes.life.marks import is_leaving, ref_of, selector, submitted_order, uid_of
+from siflow_provider.backends.kubernetes.life.marks import is_leaving, ref_of, selector, submitted_order
 from siflow_provider.backends.kubernetes.life.memory import MEMORY
-from siflow_provider.backends.kubernetes.state.objects import Seen
+from siflow_provider.backends.kubernetes.state.objects import Seen, uid
 from siflow_provider.backends.kubernetes.state.queue import newest_workload
 from siflow_provider.backends.kubernetes.state.status import status_of
 
@@ -109,7 +109,7 @@ def _seen(job: dict[str, Any], pods: _Found, clusters: _Found, workloads: _Found
     key = run_key(job) or ""
     return Seen(
         job=job,
-        workload=newest_workload(workloads.get(uid_of(job), [])),
+        workload=newest_workload(workloads.get(uid(job), [])),
         clusters=tuple(clusters.get(key, [])),
         pods=tuple(pods.get(key, [])),
         blind=frozenset(blind.get(job["metadata"]["namespace"], ())),

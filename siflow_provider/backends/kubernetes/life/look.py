@@ -19,10 +19,10 @@ from siflow_provider.backends.kubernetes.cluster.resources import (
 )
 from siflow_provider.backends.kubernetes.cluster.shared import JOB_UID
 from siflow_provider.backends.kubernetes.life.evidence import veiled, with_last_lines
-from siflow_provider.backends.kubernetes.life.marks import selector, uid_of
+from siflow_provider.backends.kubernetes.life.marks import selector
 from siflow_provider.backends.kubernetes.life.memory import MEMORY
 from siflow_provider.backends.kubernetes.names import QUEUE_NAME
-from siflow_provider.backends.kubernetes.state.objects import Seen
+from siflow_provider.backends.kubernetes.state.objects import Seen, uid
 from siflow_provider.backends.kubernetes.state.queue import newest_workload
 from siflow_provider.backends.kubernetes.state.status import status_of
 from siflow_provider.core.status import Phase, Status
@@ -80,7 +80,7 @@ async def get_job(cluster: Cluster, ref: JobRef) -> dict[str, Any] | None:
         job = await cluster.api.get(resource_of(ref).path(ref.namespace, ref.name))
     except NotFound:
         return None
-    return job if uid_of(job) == ref.uid else None
+    return job if uid(job) == ref.uid else None
 
 
 def has_ended(ref: JobRef, job: Mapping[str, Any]) -> bool:
@@ -98,10 +98,10 @@ def queue_label(job: Mapping[str, Any]) -> str | None:
 
 async def _with_events(cluster: Cluster, ref: JobRef, seen: Seen) -> Seen:
     troubled = [pod for pod in seen.pods if (pod.get("status") or {}).get("phase") in {"Pending", "Failed"}]
-    uids = [ref.uid, *(uid_of(pod) for pod in troubled[:_MOST_ASKED])]
+    uids = [ref.uid, *(uid(pod) for pod in troubled[:_MOST_ASKED])]
     blind = set(seen.blind)
     found = await asyncio.gather(
-        *(_list(cluster, EVENTS, ref, {"fieldSelector": f"involvedObject.uid={uid}"}, blind) for uid in uids)
+        *(_list(cluster, EVENTS, ref, {"fieldSelector": f"involvedObject.uid={each}"}, blind) for each in uids)
     )
     return replace(seen, events=tuple(event for events in found for event in events), blind=frozenset(blind))
 

@@ -14,6 +14,7 @@ from siflow_provider.backends.kubernetes.names import (
     LABEL_MANAGED_BY,
     MANAGED_BY,
 )
+from siflow_provider.backends.kubernetes.state.objects import uid
 from siflow_provider.core.identity import LABEL_PREFIX
 from siflow_provider.core.status import JobRef
 from siflow_provider.core.veil import Veil
@@ -37,7 +38,6 @@ __all__ = [
     "stopped_by",
     "submission_notes",
     "submitted_order",
-    "uid_of",
 ]
 
 BACKEND = "kubernetes"
@@ -82,11 +82,6 @@ def ref_of(job: Mapping[str, Any], *, context: str) -> JobRef | None:
         task_uuid=labels[LABEL_RUN],
         attempt=int(attempt),
     )
-
-
-def uid_of(thing: Mapping[str, Any]) -> str:
-    """Return an object's uid."""
-    return str(thing["metadata"]["uid"])
 
 
 def is_leaving(thing: Mapping[str, Any]) -> bool:
@@ -154,6 +149,6 @@ def owner_of(job: Mapping[str, Any]) -> dict[str, Any]:
         "apiVersion": job["apiVersion"],
         "kind": job["kind"],
         "name": job["metadata"]["name"],
-        "uid": uid_of(job),
+        "uid": uid(job),
         "blockOwnerDeletion": False,
     }

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from siflow_provider.backends.kubernetes.life.marks import uid_of
+from siflow_provider.backends.kubernetes.state.objects import uid
 from siflow_provider.core.status import Phase
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Memory:
     def bury(self, job: Mapping[str, Any]) -> None:
         """Take the last state of a job that this process deletes; kept as JSON, in a tenth of the memory."""
         metadata = {name: value for name, value in job["metadata"].items() if name != "managedFields"}
-        self._deleted[uid_of(job)] = json.dumps({**job, "metadata": metadata}, separators=(",", ":")).encode()
+        self._deleted[uid(job)] = json.dumps({**job, "metadata": metadata}, separators=(",", ":")).encode()
         _shorten(self._deleted, self._limit)
 
     def deleted(self, uid: str) -> Mapping[str, Any] | None:

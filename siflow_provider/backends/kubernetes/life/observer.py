@@ -25,11 +25,10 @@ from siflow_provider.backends.kubernetes.cluster.resources import (
 from siflow_provider.backends.kubernetes.cluster.shared import ref_key
 from siflow_provider.backends.kubernetes.cluster.shelf import keep
 from siflow_provider.backends.kubernetes.life.look import get_job, judge, queue_label
-from siflow_provider.backends.kubernetes.life.marks import uid_of
 from siflow_provider.backends.kubernetes.life.memory import MEMORY
 from siflow_provider.backends.kubernetes.queueing.positions import Told
 from siflow_provider.backends.kubernetes.queueing.source import positions_of
-from siflow_provider.backends.kubernetes.state.objects import Seen
+from siflow_provider.backends.kubernetes.state.objects import Seen, uid
 from siflow_provider.backends.kubernetes.state.queue import newest_workload, waits_for_its_queue
 from siflow_provider.backends.kubernetes.state.status import changes_by_time, status_of
 from siflow_provider.core.status import Phase, Status
@@ -166,9 +165,9 @@ class Observer:
         return True
 
     async def _follow_events(self, seen: Seen) -> bool:
-        uids = [self._ref.uid, *map(uid_of, (*seen.pods, *seen.clusters))]
-        uids += [] if seen.workload is None else [uid_of(seen.workload)]
-        return any([await self._follow(EVENTS, uid) for uid in uids])
+        uids = [self._ref.uid, *map(uid, (*seen.pods, *seen.clusters))]
+        uids += [] if seen.workload is None else [uid(seen.workload)]
+        return any([await self._follow(EVENTS, each) for each in uids])
 
     def _take_job(self) -> None:
         there = self._there()
@@ -191,7 +190,7 @@ class Observer:
 
     async def _look(self) -> Seen:
         self._take_job()
-        self._pods.update((uid_of(pod), pod) for pod in self._objects(PODS))
+        self._pods.update((uid(pod), pod) for pod in self._objects(PODS))
         job = await self._living_job()
         workload = newest_workload(self._objects(WORKLOADS, self._ref.uid))
         events = [
@@ -232,8 +231,8 @@ class Observer:
 
     def _gone_pods(self) -> tuple[Mapping[str, Any], ...]:
         """Return the pods that went while they were watched, in their last state."""
-        gone = self._pods.keys() - {uid_of(pod) for pod in self._objects(PODS)}
-        return tuple(self._stores[PODS].last_seen_deleted(uid) or self._pods[uid] for uid in sorted(gone))
+        gone = self._pods.keys() - {uid(pod) for pod in self._objects(PODS)}
+        return tuple(self._stores[PODS].last_seen_deleted(each) or self._pods[each] for each in sorted(gone))
 
 
 def _is_refused(error: BackendError) -> bool:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from siflow_provider.backends.kubernetes.cluster.errors import AlreadyExists, ApiError, NotFound
 from siflow_provider.backends.kubernetes.cluster.resources import TRAINING_RUNTIMES, TRAINJOBS
-from siflow_provider.backends.kubernetes.life.marks import check_owner, is_leaving, owner_of, uid_of
+from siflow_provider.backends.kubernetes.life.marks import check_owner, is_leaving, owner_of
+from siflow_provider.backends.kubernetes.state.objects import uid
 from siflow_provider.errors import BackendUnavailable
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ async def _is_of_use(api: Api, runtime: dict[str, Any]) -> bool:
     if not owners:
         return True
     job = await api.get(TRAINJOBS.path(runtime["metadata"]["namespace"], runtime["metadata"]["name"]))
-    return uid_of(job) in owners and not is_leaving(job)
+    return uid(job) in owners and not is_leaving(job)
 
 
 async def hand_over(api: Api, runtime: dict[str, Any], job: dict[str, Any]) -> None:
@@ -67,7 +68,7 @@ async def hand_over(api: Api, runtime: dict[str, Any], job: dict[str, Any]) -> N
     if runtime["metadata"].get("ownerReferences"):
         return
     metadata = runtime["metadata"]
-    patch = {"metadata": {"uid": uid_of(runtime), "ownerReferences": [owner_of(job)]}}
+    patch = {"metadata": {"uid": uid(runtime), "ownerReferences": [owner_of(job)]}}
     await api.patch(TRAINING_RUNTIMES.path(metadata["namespace"], metadata["name"]), patch)
 
 

@@ -16,7 +16,7 @@ from siflow_provider.backends.kubernetes.cluster.errors import Conflict, NotFoun
 from siflow_provider.backends.kubernetes.cluster.resources import PODS, WORKLOADS, resource_of
 from siflow_provider.backends.kubernetes.cluster.shared import ref_key
 from siflow_provider.backends.kubernetes.life.look import get_job, has_ended, judge, look, look_closely, queue_label
-from siflow_provider.backends.kubernetes.life.marks import is_leaving, stop_notes, stopped_by, uid_of
+from siflow_provider.backends.kubernetes.life.marks import is_leaving, stop_notes, stopped_by
 from siflow_provider.backends.kubernetes.life.memory import MEMORY
 from siflow_provider.backends.kubernetes.life.room import note_change
 from siflow_provider.errors import BackendUnavailable
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from siflow_provider.backends.kubernetes.cluster.shared import Cluster
-    from siflow_provider.core.status import JobRef
+from siflow_provider.backends.kubernetes.state.objects import uid
+from siflow_provider.core.status import JobRef
 
 __all__ = ["delete", "stop"]
 
@@ -154,8 +155,8 @@ class _Left:
     def names(self) -> list[str]:
         """Return what is left; a job that was submitted again under the same name is not."""
         jobs = self._jobs.objects(self._key)
-        later = min((_made(job) for job in jobs if uid_of(job) != self._ref.uid), default=None)
-        left = [job for job in jobs if uid_of(job) == self._ref.uid]
+        later = min((_made(job) for job in jobs if uid(job) != self._ref.uid), default=None)
+        left = [job for job in jobs if uid(job) == self._ref.uid]
         left += [pod for pod in self._pods.objects(self._key) if later is None or _made(pod) < later]
         if self._workloads is not None:
             left += self._workloads.objects(self._ref.uid)

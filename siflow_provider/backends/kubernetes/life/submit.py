@@ -29,13 +29,13 @@ from siflow_provider.backends.kubernetes.life.marks import (
     owner_text,
     ref_of,
     submission_notes,
-    uid_of,
 )
 from siflow_provider.backends.kubernetes.life.runtime import hand_over, lacks_runtime, prepare
 from siflow_provider.backends.kubernetes.life.ssh_keys import key_secret
 from siflow_provider.backends.kubernetes.metadata import is_queued
 from siflow_provider.backends.kubernetes.names import ANNOTATION_SUBMITTED_AT
 from siflow_provider.backends.kubernetes.rendering import job_in, render, revealed
+from siflow_provider.backends.kubernetes.state.objects import uid
 from siflow_provider.errors import BackendError, BackendUnavailable, NameTaken, NoRoomYet
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ async def _create(cluster: Cluster, job: dict[str, Any], runtime: dict[str, Any]
         made = await _once_seen(cluster, job)
     except BackendError as error:
         if fresh and (isinstance(error, NoRoomYet) or not isinstance(error, BackendUnavailable)):
-            await cluster.api.delete(_path(runtime, TRAINING_RUNTIMES), uid=uid_of(there))
+            await cluster.api.delete(_path(runtime, TRAINING_RUNTIMES), uid=uid(there))
         raise
     await hand_over(cluster.api, there, made[0])
     return made
@@ -184,7 +184,7 @@ async def _complete(cluster: Cluster, part: dict[str, Any], job: dict[str, Any])
         with suppress(AlreadyExists):
             await cluster.api.create(resource.path(part["metadata"]["namespace"]), body)
             return
-        if await _is_in_place(cluster, resource, part, uid_of(job)):
+        if await _is_in_place(cluster, resource, part, uid(job)):
             return
     raise BackendUnavailable(f"an earlier {part['kind']} {part['metadata']['name']} is still being removed.")
 
@@ -206,7 +206,7 @@ async def _is_in_place(cluster: Cluster, resource: Resource, part: dict[str, Any
     if any(labels.get(key) != value for key, value in part["metadata"]["labels"].items()):
         raise NameTaken(f"{part['kind']} {part['metadata']['name']} belongs to {owner_text(there)}.")
     with suppress(Conflict):  # another one took its place meanwhile
-        await cluster.api.delete(path, uid=uid_of(there))
+        await cluster.api.delete(path, uid=uid(there))
     return False
 
 

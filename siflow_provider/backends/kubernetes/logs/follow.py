@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from siflow_provider.backends.kubernetes.cluster.errors import Denied
 from siflow_provider.backends.kubernetes.cluster.resources import PODS, RAYJOBS
-from siflow_provider.backends.kubernetes.logs.place import Place
+from siflow_provider.backends.kubernetes.logs.position import Position
+from siflow_provider.backends.kubernetes.logs.reach import Reach
 from siflow_provider.backends.kubernetes.logs.reader import PodReader, Reading
-from siflow_provider.backends.kubernetes.logs.sight import Sight
 from siflow_provider.backends.kubernetes.logs.view import PodView
 from siflow_provider.backends.kubernetes.state.objects import Object, dig, uid
 from siflow_provider.core.pump import closing_stream
@@ -84,8 +84,8 @@ class _Merge:
         self._pods = cluster.store(PODS, ref.namespace)
         self._jobs = cluster.store(RAYJOBS, ref.namespace) if ref.kind == "RayJob" else None
         self._view = PodView(ref, self._pods, self._jobs)
-        self._reading = Reading(cluster.api, ref.namespace, self._view, Sight(), self.batches.put, follow)
-        self._places = {name: place for name, text in cursor.positions.items() if (place := Place.parse(text))}
+        self._reading = Reading(cluster.api, ref.namespace, self._view, Reach(), self.batches.put, follow)
+        self._positions = {name: at for name, text in cursor.positions.items() if (at := Position.parse(text))}
         self._waiting: dict[str, deque[str]] = {}
         self._known: set[str] = set()
         self._readers: dict[str, PodReader] = {}
@@ -156,7 +156,7 @@ class _Merge:
                 reader.nudge()
             for replica, pods in self._waiting.items():
                 if pods and replica not in self._readers:
-                    reader = PodReader(self._reading, pods[0], replica, self._place_of(pods[0], replica))
+                    reader = PodReader(self._reading, pods[0], replica, self._position_of(pods[0], replica))
                     self._readers[replica] = reader
                     group.create_task(self._read(reader, replica, pods.popleft()))
             if not self._readers and (self._view.ended or not self._follow):
@@ -169,22 +169,22 @@ class _Merge:
                 self._known.add(pod)
                 self._waiting.setdefault(replica, deque()).append(pod)
 
-    def _place_of(self, pod: str, replica: str) -> Place | None:
+    def _position_of(self, pod: str, replica: str) -> Position | None:
         """Return how far the pod was read: Ray's workers are numbered anew when one of them goes."""
-        own = self._places.get(replica)
+        own = self._positions.get(replica)
         if own is not None and own.uid == pod:
             return own
-        return next((place for place in self._places.values() if place.uid == pod), None)
+        return next((at for at in self._positions.values() if at.uid == pod), None)
 
     async def _read(self, reader: PodReader, replica: str, pod: str) -> None:
-        before = self._places.get(replica)
-        if before is not None and before.uid != pod and reader.place is None:
+        before = self._positions.get(replica)
+        if before is not None and before.uid != pod and reader.position is None:
             await self.batches.put([_begins_anew(replica, self._view.pod(pod), gap=before.uid not in self._known)])
         try:
             await reader.run()
         finally:
-            if reader.place is not None:
-                self._places[replica] = reader.place
+            if reader.position is not None:
+                self._positions[replica] = reader.position
             del self._readers[replica]
             self._view.tell()
 
@@ -193,7 +193,7 @@ def _begins_anew(replica: str, pod: Object, *, gap: bool) -> LogLine:
     created = dig(pod, "metadata", "creationTimestamp")
     missing = "; last lines of the pod before may be missing" if gap else ""
     text = f"--- {replica}: begins anew in a pod that was created at {created}{missing} ---"
-    return LogLine(replica, text, str(Place(uid(pod))), remark=True)
+    return LogLine(replica, text, str(Position(uid(pod))), remark=True)
 
 
 def _first(error: Exception) -> Exception:

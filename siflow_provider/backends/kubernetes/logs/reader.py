@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from siflow_provider.backends.kubernetes.cluster.errors import Invalid, NotFound
 from siflow_provider.backends.kubernetes.cluster.resources import PODS
-from siflow_provider.backends.kubernetes.logs.place import Place
 from siflow_provider.backends.kubernetes.logs.pods import (
     Stage,
     is_cut_off,
@@ -24,6 +23,7 @@ from siflow_provider.backends.kubernetes.logs.pods import (
     log_containers,
     stage_of,
 )
+from siflow_provider.backends.kubernetes.logs.position import Position
 from siflow_provider.backends.kubernetes.logs.repeats import RepeatFilter
 from siflow_provider.backends.kubernetes.logs.splitter import LineSplitter
 from siflow_provider.backends.kubernetes.state.objects import dig, uid
@@ -34,7 +34,7 @@ from siflow_provider.errors import BackendUnavailable
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
 
-    from siflow_provider.backends.kubernetes.logs.sight import Sight
+    from siflow_provider.backends.kubernetes.logs.reach import Reach
     from siflow_provider.backends.kubernetes.logs.view import PodView
 
 __all__ = ["LogApi", "PodReader", "Reading"]
@@ -72,7 +72,7 @@ class Reading:
         api: the API server.
         namespace: of the pods.
         view: the pods.
-        sight: who can read at the moment.
+        reach: who can read at the moment.
         put: takes lines; waits while there are too many.
         follow: False to read what is there now.
     """
@@ -80,7 +80,7 @@ class Reading:
     api: LogApi
     namespace: str
     view: PodView
-    sight: Sight
+    reach: Reach
     put: Callable[[list[LogLine]], Awaitable[None]]
     follow: bool
 
@@ -100,13 +100,13 @@ class PodReader:
     """Reads one pod as one replica, from a place on.
 
     Attributes:
-        place: behind which line it stands; None before the first.
+        position: behind which line it stands; None before the first.
     """
 
-    def __init__(self, reading: Reading, pod_uid: str, replica: str, after: Place | None) -> None:
+    def __init__(self, reading: Reading, pod_uid: str, replica: str, after: Position | None) -> None:
         self._reading, self._view = reading, reading.view
         self._uid, self._replica = pod_uid, replica
-        self.place = after if after is not None and after.uid == pod_uid else None
+        self.position = after if after is not None and after.uid == pod_uid else None
         self._path = PODS.path(reading.namespace, str(dig(self._view.pod(pod_uid), "metadata", "name")))
         self._whole = False
         self._failures, self._refusals, self._idle, self._words = 0, 0, 0, ""
@@ -117,13 +117,13 @@ class PodReader:
     async def run(self) -> None:
         """Read all containers; return when no more of the pod is to be had."""
         containers = log_containers(self._view.pod(self._uid), self._replica)
-        at = self.place.container if self.place is not None else ""
+        at = self.position.container if self.position is not None else ""
         known = [name for name, _ in containers]
         for name, initial in containers[known.index(at) if at in known else 0 :]:
             await self._read(name, f"[init {name}] " if initial else "")
         if self._repeats is not None and (rest := self._repeats.rest()):
             await self._reading.put(rest)
-        self._reading.sight.leave(self._replica)
+        self._reading.reach.leave(self._replica)
 
     def nudge(self) -> None:
         """Think again how long to wait for the server: the pod or the run has changed."""
@@ -141,11 +141,11 @@ class PodReader:
             if stage is Stage.WAITING or silent:
                 if not self._reading.follow or patience == 0:
                     return
-                self._reading.sight.leave(self._replica)
+                self._reading.reach.leave(self._replica)
                 await self._view.changed(patience)
                 continue
             last = stage is Stage.ENDED or patience == 0 or not self._reading.follow
-            before = self.place
+            before = self.position
             outcome = await self._attempt(name, label, last=last, complete=stage is Stage.ENDED)
             if outcome is _Outcome.GONE:
                 await self._say_farewell(name)
@@ -155,7 +155,7 @@ class PodReader:
                 return
             if last and await self._is_enough(outcome, name):
                 return
-            self._idle = self._idle + 1 if self.place == before else 0
+            self._idle = self._idle + 1 if self.position == before else 0
             await self._pause(outcome)
 
     def _has_nothing(self, name: str, stage: Stage, before_it: Stage) -> bool:
@@ -166,8 +166,8 @@ class PodReader:
         return is_silent(pod, name) or (before_it is Stage.WAITING and is_unmade(pod, name))
 
     async def _attempt(self, name: str, label: str, *, last: bool, complete: bool) -> _Outcome:
-        sight = self._reading.sight
-        sight.enter(self._replica)
+        reach = self._reading.reach
+        reach.enter(self._replica)
         try:
             return await self._stream(name, label, last=last, complete=complete or (last and self._reading.follow))
         except NotFound:
@@ -185,7 +185,7 @@ class PodReader:
 
     async def _stream(self, name: str, label: str, *, last: bool, complete: bool) -> _Outcome:
         """Read one connection to its end."""
-        after = self.place if self.place is not None and self.place.container == name else None
+        after = self.position if self.position is not None and self.position.container == name else None
         splitter = LineSplitter(self._replica, self._uid, name, after=after, label=label)
         checked, self._carried = False, 0
         async with aclosing(self._reading.api.stream(f"{self._path}/log", _query(name, after, follow=not last))) as log:
@@ -258,12 +258,12 @@ class PodReader:
 
     def _sees(self) -> None:
         self._failures = 0
-        self._reading.sight.see(self._replica)
+        self._reading.reach.see(self._replica)
 
     async def _go_blind(self, error: BackendUnavailable) -> None:
         if not self._reading.follow:
             raise error
-        if self._reading.sight.lose(self._replica, error):
+        if self._reading.reach.lose(self._replica, error):
             await self._say(f"its log can't be read at the moment: {error.message}")
 
     async def _say_farewell(self, name: str) -> None:
@@ -275,18 +275,20 @@ class PodReader:
             await self._say("its pod is gone; its last lines may be missing")
 
     async def _say(self, text: str) -> None:
-        place = self.place or Place(self._uid)
-        await self._reading.put([LogLine(self._replica, f"--- {self._replica}: {text} ---", str(place), remark=True)])
+        position = self.position or Position(self._uid)
+        await self._reading.put(
+            [LogLine(self._replica, f"--- {self._replica}: {text} ---", str(position), remark=True)]
+        )
 
     async def _put(self, lines: list[LogLine]) -> None:
         shown = self._repeats.passed(lines) if self._repeats is not None else lines
         if shown:
             await self._reading.put(shown)
         if lines:
-            self.place = Place.parse(lines[-1].position)
+            self.position = Position.parse(lines[-1].position)
 
 
-def _query(container: str, after: Place | None, *, follow: bool) -> dict[str, str]:
+def _query(container: str, after: Position | None, *, follow: bool) -> dict[str, str]:
     query = {"container": container, "timestamps": "true"}
     if follow:
         query["follow"] = "true"

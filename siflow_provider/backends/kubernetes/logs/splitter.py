@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from siflow_provider.backends.kubernetes.logs.place import Place, parse_stamp, stamp_order
+from siflow_provider.backends.kubernetes.logs.position import Position, parse_stamp, stamp_order
 from siflow_provider.core.pieces import MAX_LINE_BYTES, whole_characters
 from siflow_provider.core.status import LogLine
 
@@ -38,7 +38,9 @@ class LineSplitter:
         words: what the server said about itself in the stream, "" for nothing.
     """
 
-    def __init__(self, replica: str, uid: str, container: str, *, after: Place | None = None, label: str = "") -> None:
+    def __init__(
+        self, replica: str, uid: str, container: str, *, after: Position | None = None, label: str = ""
+    ) -> None:
         self.words = ""
         self._replica, self._label = replica, label
         self._head = f"{uid} {container} "
@@ -129,7 +131,7 @@ class LineSplitter:
         self._any = True
         return raw[len(stamp) + 1 :]
 
-    def _seek(self, after: Place, lines: list[LogLine]) -> None:
+    def _seek(self, after: Position, lines: list[LogLine]) -> None:
         """Decide whether the line that begins is behind the wanted place."""
         if self._stamp == after.stamp:
             self._muted = self._count < after.lines
@@ -145,7 +147,7 @@ class LineSplitter:
             if not unread:
                 self._note(MISSING, lines)
 
-    def _is_behind(self, after: Place) -> bool:
+    def _is_behind(self, after: Position) -> bool:
         return self._stamp == after.stamp and self._count == after.lines and not after.offset
 
     def _left(self, content: bytes) -> bytes:

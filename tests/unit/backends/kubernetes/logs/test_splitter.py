@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from siflow_provider.backends.kubernetes.logs.place import Place
+from siflow_provider.backends.kubernetes.logs.position import Position
 from siflow_provider.backends.kubernetes.logs.splitter import MISSING, LineSplitter
 from siflow_provider.core.pieces import MAX_LINE_BYTES
 from siflow_provider.core.status import LogLine
@@ -15,11 +15,11 @@ from tests.unit.backends.kubernetes.logs.written import Record, joined, sent, st
 SECOND = 10**9
 
 
-def splitter(after: Place | None = None, label: str = "") -> LineSplitter:
+def splitter(after: Position | None = None, label: str = "") -> LineSplitter:
     return LineSplitter("worker-1", "c0ffee", "pytorch", after=after, label=label)
 
 
-def read(data: bytes, after: Place | None = None, *, chunk: int = 4096, complete: bool = True) -> list[LogLine]:
+def read(data: bytes, after: Position | None = None, *, chunk: int = 4096, complete: bool = True) -> list[LogLine]:
     cutter, lines = splitter(after), []
     for start in range(0, len(data), chunk):
         lines += cutter.feed(data[start : start + chunk])
@@ -71,7 +71,7 @@ def test_any_chunks_give_the_same_lines(records: list[Record], data: st.DataObje
 def test_reading_again_behind_any_line_gives_the_rest_and_no_more(records: list[Record], data: st.DataObject) -> None:
     whole = read(sent(records, None))
     index = data.draw(st.integers(0, len(whole) - 1))
-    place = Place.parse(whole[index].position)
+    place = Position.parse(whole[index].position)
     assert place is not None
     assert read(sent(records, place.since), place, chunk=data.draw(st.sampled_from([61, 5000]))) == whole[index + 1 :]
 
@@ -82,37 +82,37 @@ def test_a_connection_that_is_cut_anywhere_costs_and_repeats_nothing(
     records: list[Record], data: st.DataObject
 ) -> None:
     lines: list[LogLine] = []
-    place: Place | None = None
+    place: Position | None = None
     for _ in range(data.draw(st.integers(1, 4))):
         answer = sent(records, place.since if place else None)
         lines += splitter(place).feed(answer[: data.draw(st.integers(0, len(answer)))])
-        place = Place.parse(lines[-1].position) if lines else None
+        place = Position.parse(lines[-1].position) if lines else None
     lines += read(sent(records, place.since if place else None), place)
     assert lines == read(sent(records, None))
 
 
 def test_lines_of_one_very_moment_are_told_apart_by_their_number() -> None:
     records = [Record(5, str(number).encode()) for number in range(6)]
-    place = Place.parse(read(sent(records, None))[3].position)
-    assert place == Place("c0ffee", "pytorch", stamp(5), 4, 0)
+    place = Position.parse(read(sent(records, None))[3].position)
+    assert place == Position("c0ffee", "pytorch", stamp(5), 4, 0)
     assert joined(read(sent(records, place.since), place)) == ["4", "5"]
 
 
 def test_a_line_that_is_younger_than_the_one_behind_it_is_neither_lost_nor_repeated() -> None:
     records = [Record(2 * SECOND, b"out"), Record(2 * SECOND - 1, b"err"), Record(2 * SECOND + 1, b"next")]
     for index, rest in enumerate((["err", "next"], ["next"], [])):
-        place = Place.parse(read(sent(records, None))[index].position)
+        place = Position.parse(read(sent(records, None))[index].position)
         assert place is not None
         assert joined(read(sent(records, place.since), place)) == rest
 
 
 def test_lines_that_were_rotated_away_leave_a_note_and_the_rest_is_read() -> None:
     records = [Record(number * SECOND, str(number).encode()) for number in range(20)]
-    place = Place.parse(read(sent(records, None))[3].position)
+    place = Position.parse(read(sent(records, None))[3].position)
     assert place is not None
     rest = read(sent(records[10:], place.since), place)
     assert joined(rest) == [MISSING, *map(str, range(10, 20))]
-    told = Place.parse(rest[0].position)
+    told = Position.parse(rest[0].position)
     assert told is not None
     assert joined(read(sent(records[10:], told.since), told)) == list(map(str, range(10, 20)))
 
@@ -129,7 +129,7 @@ def test_an_unfinished_line_read_now_joins_with_what_comes_later() -> None:
     start, end = Record(1, "50 % é".encode()[:-1], ends=False), Record(2, "é done".encode()[1:])
     first = read(sent([start], None), complete=False)
     assert [(line.text, line.partial) for line in first] == [("50 % ", True)]
-    place = Place.parse(first[0].position)
+    place = Position.parse(first[0].position)
     assert place is not None
     assert joined([*first, *read(sent([start, end], place.since), place)]) == ["50 % é done"]
 
@@ -148,4 +148,4 @@ def test_the_lines_of_an_init_container_say_whose_they_are() -> None:
 
 @pytest.mark.parametrize("text", ["", "12", "a b", "a b c d e", "u c 2026 1 0", "u c 2026-05-01T10:00:00Z -1 0"])
 def test_what_is_no_place_is_none(text: str) -> None:
-    assert Place.parse(text) is None
+    assert Position.parse(text) is None

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from siflow_provider.backends.kubernetes.cluster.shelf import Shelf
     from siflow_provider.errors import BackendError
 
-__all__ = ["Bells", "Sight"]
+__all__ = ["Bells", "Outlook"]
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ class Bells:
                 bell.set()
 
 
-class Sight:
+class Outlook:
     """One feed's view: of all objects, or of the one of a name.
 
     Args:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-__all__ = ["Place", "parse_stamp", "stamp_order"]
+__all__ = ["Position", "parse_stamp", "stamp_order"]
 
 _MARGIN = timedelta(seconds=1)
 """stdout and stderr are written side by side: a line may stand behind one that is a little younger."""
@@ -21,7 +21,7 @@ _SHORTEST_STAMP = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Position:
     """Behind which line of a pod's log a reader stands.
 
     Attributes:
@@ -32,7 +32,7 @@ class Place:
         offset: how many bytes of the next line were read; that line has this stamp too.
 
     Example:
-        >>> str(Place("c0ffee", "pytorch", "2026-05-01T10:00:00.000000001Z", 1))
+        >>> str(Position("c0ffee", "pytorch", "2026-05-01T10:00:00.000000001Z", 1))
         'c0ffee pytorch 2026-05-01T10:00:00.000000001Z 1 0'
     """
 
@@ -46,8 +46,8 @@ class Place:
         return f"{self.uid} {self.container} {self.stamp} {self.lines} {self.offset}"
 
     @classmethod
-    def parse(cls, text: str) -> Place | None:
-        """Return the place that `str` wrote; None for "" and for what some other backend wrote."""
+    def parse(cls, text: str) -> Position | None:
+        """Return the position that `str` wrote; None for "" and for what some other backend wrote."""
         parts = text.split(" ")
         if len(parts) != _FIELDS or not (parts[3].isdecimal() and parts[4].isdecimal()):
             return None
@@ -57,7 +57,7 @@ class Place:
 
     @property
     def since(self) -> str | None:
-        """The `sinceTime` from which the log must be read to find this place; None for all of it."""
+        """The `sinceTime` from which the log must be read to find this position; None for all of it."""
         moment = parse_stamp(self.stamp)
         if moment is None:
             return None
