@@ -7,8 +7,9 @@ fires. The triggers keep their default intervals. Nothing is judged: it prints.
 
     python -m bench.waiting [--jobs 100 1000 10000] [--hold 60] [--sample 100] [--over 20] [--limit 1800]
 
-`SIFLOW_TEST_KUBECONFIG` names a control plane that is up; without it one is started, which takes root
-(scripts/control-plane).
+Each measurement starts a control plane of its own, which takes root (scripts/control-plane) and a minute; there the
+first job is made as users make it, and the others are written into the store as copies of that one.
+`SIFLOW_TEST_KUBECONFIG` names a control plane that is up; there all are made by requests, some five a second.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from bench.waiting_jobs import Maker, TooSlow
 from bench.waiting_triggers import CONNECTION, JOBS, OURS, PODS, Held, Order
 from siflow_provider.errors import BackendError
 from tests.control_plane.admin import Admin
-from tests.control_plane.plane import run
+from tests.control_plane.plane import ControlPlane, run
 from tests.control_plane.queues import Queues, unique
 
 KINDS = (OURS, JOBS, PODS)
@@ -51,6 +52,7 @@ class Result:
     latencies: list[float]
     missing: int
     odd: list[str]
+    warnings: list[str]
 
 
 class Child:
@@ -92,6 +94,11 @@ class Child:
                     raise RuntimeError(f"the process ended: {self.log.read_text(errors='replace')[-2000:]}")
                 *lines, self._rest = (self._rest + piece).split(b"\n")
                 yield from map(json.loads, lines)
+
+    def warnings(self) -> list[str]:
+        """Return the last of what it logged that was not as it should be."""
+        lines = self.log.read_text(errors="replace").splitlines()
+        return [line[:300] for line in lines if "warning" in line or "error" in line][-3:]
 
     def close(self) -> None:
         """End it."""
@@ -137,7 +144,7 @@ def _measured(child: Child, maker: Maker, order: Order, options: argparse.Namesp
         if len(seen) == len(sent):
             break
     odd = [f"{told['event']}: {told.get('error') or told.get('payload')}" for told in early]
-    return Result(held, sorted(seen.values()), len(sent) - len(seen), odd)
+    return Result(held, sorted(seen.values()), len(sent) - len(seen), odd, child.warnings())
 
 
 def percentile(values: list[float], part: float) -> float:
@@ -190,40 +197,53 @@ def report(count: int, results: dict[str, Result], misfits: dict[str, str]) -> N
         print(f"{name} as {', '.join(held.agents)}: before {held.requests_before}; while holding {held.requests}")
         if result.missing or held.alive != count:
             print(f"{name}: {result.missing} ends brought no event in time; {held.alive} were alive; {result.odd[:3]}")
+            print("  ", *result.warnings, sep="\n  ")
     for name, why in misfits.items():
         print(f"{name} did not fit: {why}")
     sys.stdout.flush()
 
 
 @contextmanager
-def control_plane() -> Iterator[Path]:
-    """Yield the kubeconfig of the control plane that is named, or of one that is started and ended again."""
+def control_plane() -> Iterator[ControlPlane]:
+    """Yield the control plane that is named, or one that is started and thrown away with all that is in it."""
     if given := os.environ.get("SIFLOW_TEST_KUBECONFIG"):
-        yield Path(given)
+        yield ControlPlane(Path(given))
         return
     with tempfile.TemporaryDirectory(prefix="siflow-bench-") as folder:
         run("up", folder)
         try:
-            yield Path(folder, "kubeconfig")
+            yield ControlPlane(Path(folder, "kubeconfig"), Path(folder))
         finally:
             run("down", folder)
 
 
-def measure(admin: Admin, kubeconfig: Path, count: int, options: argparse.Namespace) -> None:
+def measure(plane: ControlPlane, count: int, trigger: str, options: argparse.Namespace) -> Result:
+    """Measure a trigger with that many jobs."""
+    admin, namespace = Admin(plane.kubeconfig), unique("bench-waiting")
+    admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+    maker = Maker(plane, admin, namespace, Queues(admin, namespace), trigger)
+    try:
+        return hold(maker, plane.kubeconfig, count, options)
+    finally:
+        if plane.state is None:
+            maker.close(options.limit)
+        admin.close()
+
+
+def measure_all(count: int, options: argparse.Namespace) -> None:
     """Measure every trigger with that many jobs, and print."""
     results, misfits = {}, {}
     for trigger in options.triggers:
-        namespace = unique("bench-waiting")
-        admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
-        maker = Maker(admin, kubeconfig, namespace, Queues(admin, namespace), trigger)
+        begun = time.monotonic()
         try:
-            results[trigger] = hold(maker, kubeconfig, count, options)
-            cells = [f"{what} {value:,.2f}" for what, value in figures(results[trigger]).items()]
-            print(f"{count:,} jobs, {trigger}: {', '.join(cells)}", flush=True)  # removing them may take long
+            with control_plane() as plane:
+                results[trigger] = measure(plane, count, trigger, options)
         except MISFITS as error:
             misfits[trigger] = f"{type(error).__name__}: {error}"
-        finally:
-            maker.close(options.limit)
+        else:
+            cells = [f"{what} {value:,.2f}" for what, value in figures(results[trigger]).items()]
+            took = time.monotonic() - begun
+            print(f"{count:,} jobs, {trigger}: {', '.join(cells)}; took {took:.0f} s in all", flush=True)
     report(count, results, misfits)
 
 
@@ -239,11 +259,8 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=1800, help="seconds for making the jobs, and for settling")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended before the end"))  # what was made is removed
-    with control_plane() as kubeconfig:
-        admin = Admin(kubeconfig)
-        for count in options.jobs:
-            measure(admin, kubeconfig, count, options)
-        admin.close()
+    for count in options.jobs:
+        measure_all(count, options)
 
 
 if __name__ == "__main__":

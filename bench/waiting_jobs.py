@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any, TypeVar
-from uuid import uuid4
+from typing import Any
 
+from bench.copies import as_new, copied, fill
 from bench.waiting_triggers import JOBS, OURS, PODS
 from siflow_provider.backends.kubernetes.backend import KubernetesBackend
-from siflow_provider.backends.kubernetes.life.marks import LABEL_RUN, ref_of
+from siflow_provider.backends.kubernetes.cluster.shared import JOB_UID
+from siflow_provider.backends.kubernetes.life.marks import ref_of
 from siflow_provider.backends.settings import Settings
 from siflow_provider.core.identity import Identity
 from siflow_provider.core.protocol import RenderContext
@@ -28,9 +28,9 @@ from siflow_provider.spec.quantity import Resources
 from siflow_provider.spec.resolve import Flavor, ResolvedTask
 from siflow_provider.spec.task import PyTorchJob
 from tests.control_plane.admin import Admin, Object, condition
+from tests.control_plane.plane import ControlPlane
 from tests.control_plane.queues import GPU, Queues, Quota
 
-_T = TypeVar("_T")
 AT_ONCE = 16
 _FORM = {
     "image": "any:1",
@@ -49,15 +49,15 @@ class Maker:
     """Makes and ends the jobs of one trigger's kind in one namespace.
 
     Attributes:
-        admin: client of the cluster.
-        kubeconfig: where it is.
+        plane: the control plane.
+        admin: its client.
         namespace: where the jobs go.
         queues: makes the queue.
         trigger: whose jobs.
     """
 
+    plane: ControlPlane
     admin: Admin
-    kubeconfig: Path
     namespace: str
     queues: Queues
     trigger: str
@@ -65,51 +65,92 @@ class Maker:
     def make(self, count: int, seconds: float) -> list[dict[str, Any]]:
         """Return `count` jobs that wait.
 
+        The first is made as users make it. On a control plane of our own the others are written into its store as the
+        controllers left that one, which takes seconds; on another one they are made by requests.
+
         Raises:
             TooSlow: they were not made within `seconds`.
         """
         end = time.monotonic() + seconds
+        patterns = self._queued_job(count, end) if self.trigger == OURS else [self._first()]
+        if self.plane.state is not None:
+            copies = [copied(patterns, number) for number in range(count - 1)]
+            fill(self.plane, [one for each in copies for one in each])
+            jobs = [each[0] for each in copies]
+        else:
+            jobs = self._created(patterns[0], count - 1, end)
         if self.trigger == OURS:
-            return self._queued_jobs(count, end)
-        body = _suspended_job if self.trigger == JOBS else _gated_pod
-        names = [f"waiting-{number}" for number in range(count)]
-        _each(names, lambda name: self.admin.create(body(name, self.namespace)), end)
-        return [{"name": name} for name in names]
+            self._await_workloads(count + 1, end)
+            refs = [ref_of(job, context="") for job in (patterns[0], *jobs)]
+            return [ref.model_dump(mode="json") for ref in refs if ref is not None]
+        return [{"name": job["metadata"]["name"]} for job in (patterns[0], *jobs)]
 
-    def _queued_jobs(self, count: int, end: float) -> list[dict[str, Any]]:
-        """Submit a job that takes the quota and one that waits, and make the others as copies of that one."""
+    def _queued_job(self, count: int, end: float) -> list[Object]:
+        """Submit a job that takes the quota and one that waits; return that one and its Workload."""
         quota: Quota = {"cpu": count + 1, "memory": f"{count + 1}Gi", GPU: 1}
         cluster_queue = self.queues.cluster_queue({self.queues.flavor(): quota}, queueingStrategy="BestEffortFIFO")
         queue = self.queues.local_queue(cluster_queue)
-        first = asyncio.run(self._submit(queue))
-        admitted = "the first is to run"
-        self._await(lambda found: any(condition(one, "Admitted") == "True" for one in found), admitted, end)
-        second = asyncio.run(self._submit(queue))
-        pattern = self.admin.request("GET", self._path(second.name))
-        jobs = [pattern, *_each(range(count - 1), lambda number: self.admin.create(_copy(pattern, number)), end)]
-        self._await(lambda found: len(found) > count, f"{count} PyTorchJobs are to be queued", end)
-        refs = [ref_of(job, context=first.context) for job in jobs]
-        return [ref.model_dump(mode="json") for ref in refs if ref is not None]
+        asyncio.run(self._submit(queue))
+        self._await(lambda found: any(_is(one, "Admitted") for one in found), "the first is to run", end)
+        ref = asyncio.run(self._submit(queue))
+
+        def waits(found: list[Object]) -> bool:
+            return len(found) > 1 and all(condition(one, "QuotaReserved") for one in found)
+
+        workloads = self._await(waits, "the second is to wait", end)
+        job = self._once_told(self._path(ref.name), "Suspended")
+        return [job, next(one for one in workloads if one["metadata"]["labels"][JOB_UID] == ref.uid)]
+
+    def _first(self) -> Object:
+        body = _suspended_job if self.trigger == JOBS else _gated_pod
+        self.admin.create(body("waiting", self.namespace))
+        return self._once_told(self._path("waiting"), "Suspended" if self.trigger == JOBS else "PodScheduled")
+
+    def _once_told(self, path: str, kind: str) -> Object:
+        found = self.admin.wait(path, lambda found: condition(found, kind) != "", f"{kind} or not")
+        assert found is not None
+        return found
+
+    def _created(self, pattern: Object, count: int, end: float) -> list[Object]:
+        bodies = [as_new(copied([pattern], number)[0]) for number in range(count)]
+
+        def one(number: int) -> Object:
+            if time.monotonic() > end:
+                raise TooSlow(f"only {number} of {count} were made")
+            return self.admin.create(bodies[number])
+
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            return list(pool.map(one, range(count)))
 
     async def _submit(self, queue: str) -> JobRef:
         flavor = Flavor(instance="any", resources=Resources.of({GPU: "1"}), queue=queue, node_selector={"type": "kwok"})
         task = ResolvedTask(
             task=PyTorchJob.model_validate(_FORM), image="any:1", env={}, hidden={}, flavors=(flavor,), mounts=()
         )
-        options = {"kube_config_path": str(self.kubeconfig), "namespace": self.namespace}
+        options = {"kube_config_path": str(self.plane.kubeconfig), "namespace": self.namespace}
         async with KubernetesBackend(Settings(backend="kubernetes", kubernetes=options)) as backend:
             context = RenderContext(identity=Identity.random(), user_name="bench")
             return await backend.submit(backend.render(task, context))
 
-    def _await(self, done: Callable[[list[Object]], bool], what: str, end: float) -> None:
-        """Wait until Kueue's Workloads are as wanted."""
+    def _await(self, done: Callable[[list[Object]], bool], what: str, end: float) -> list[Object]:
+        """Wait until the first Workloads are as wanted."""
         path = self.admin.path("Workload", namespace=self.namespace)
         while time.monotonic() < end:
             found = self.admin.items(path)
             if done(found):
-                return
-            time.sleep(1 + len(found) / 500)
+                return found
+            time.sleep(1)
         raise TooSlow(f"{what}: Kueue has not come so far")
+
+    def _await_workloads(self, count: int, end: float) -> None:
+        path, there = self.admin.path("Workload", namespace=self.namespace), 0
+        while time.monotonic() < end:
+            page = self.admin.request("GET", path, params={"limit": 1})
+            there = len(page["items"]) + (page["metadata"].get("remainingItemCount") or 0)
+            if there >= count:
+                return
+            time.sleep(1)
+        raise TooSlow(f"of {count} Workloads there were only {there}")
 
     def end(self, waiting: list[dict[str, Any]], pause: float) -> dict[str, float]:
         """End the jobs one after the other; return when each end was sent off, which is before it was written."""
@@ -139,22 +180,8 @@ class Maker:
 _KINDS = {OURS: ("PyTorchJob", "kubeflow.org/v1"), JOBS: ("Job", "batch/v1"), PODS: ("Pod", "v1")}
 
 
-def _each(given: Sequence[_T], work: Callable[[_T], Object], end: float) -> list[Object]:
-    def one(number: int) -> Object:
-        if time.monotonic() > end:
-            raise TooSlow(f"only {number} of {len(given)} were made")
-        return work(given[number])
-
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        return list(pool.map(one, range(len(given))))
-
-
-def _copy(job: Object, number: int) -> Object:
-    """Return the job as another run would be submitted."""
-    metadata = job["metadata"]
-    marks = {"labels": {**metadata["labels"], LABEL_RUN: str(uuid4())}, "annotations": metadata["annotations"]}
-    named = {"name": f"{metadata['name']}-{number}", "namespace": metadata["namespace"], **marks}
-    return {"apiVersion": job["apiVersion"], "kind": job["kind"], "metadata": named, "spec": job["spec"]}
+def _is(found: Object | None, kind: str) -> bool:
+    return condition(found, kind) == "True"
 
 
 def _pod_spec() -> Object:

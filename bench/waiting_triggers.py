@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 OURS, JOBS, PODS = "RunTrigger", "KubernetesJobTrigger", "KubernetesPodTrigger"
 CONNECTION = "bench_waiting"
 DAY = 86_400
+QUIET = 15.0
+LISTS = {"list pods", "list pytorchjobs", "list workloads"}
 
 
 @dataclass(frozen=True)
@@ -158,7 +160,7 @@ class Holder:
         gc.collect()
         base, cpu_before = memory(), cpu()
         waiting = [asyncio.create_task(self._follow(make(one), one["name"])) for one in self._order.waiting]
-        await self._watch_itself(self._order.settle)
+        await self._settle()
         before, cpu_settled, started = Counter(self._traffic.requests), cpu(), time.monotonic()
         connections, self._late = self._traffic.connections, 0.0
         await self._watch_itself(self._order.hold)
@@ -177,6 +179,14 @@ class Holder:
         self._say({"held": asdict(held)})
         await asyncio.gather(*waiting)
         await asyncio.Event().wait()
+
+    async def _settle(self) -> None:
+        """Let all begin, and go on while lists are still being read: ten thousand objects are forty pages."""
+        await self._watch_itself(self._order.settle)
+        lists = -1
+        while (now := sum(self._traffic.requests[each] for each in LISTS)) != lists:
+            lists = now
+            await self._watch_itself(QUIET)
 
     async def _watch_itself(self, seconds: float) -> None:
         """Note the highest memory, and by how much the event loop was late, for that long."""
