@@ -97,6 +97,23 @@ async def test_without_a_choice_the_service_account_comes_before_the_default_fil
     assert (await Login({}).enter()).server == "http://default:1"
 
 
+@pytest.mark.parametrize("way", ["path", "inline", "context"])
+async def test_nothing_around_the_connection_leads_to_another_cluster(
+    way: str, pod: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(written(tmp_path / "environment", kubeconfig("http://elsewhere:1"))))
+    written(tmp_path / "home/.kube/config", kubeconfig("http://elsewhere:2"))
+    own = kubeconfig("http://own:1")
+    path = str(written(tmp_path / "own", own))
+    options: dict[str, dict[str, Any]] = {
+        "path": {"kube_config_path": path},
+        "inline": {"kube_config": Hidden(json.dumps(own))},
+        "context": {"kube_config_path": path, "cluster_context": "there"},
+    }
+    for context in ("", "there"):
+        assert (await Login(options[way], context).enter()).server == "http://own:1"
+
+
 async def test_several_files_of_the_environment_are_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = kubeconfig("http://first:1", token="a")
     second = {
@@ -166,6 +183,12 @@ async def test_a_plugin_that_is_not_installed_is_named_with_its_hint() -> None:
         ({"kube_config_path": "/no/such/file"}, "", "no kubeconfig at /no/such/file"),
         ({}, "", "no service account either"),
         ({"in_cluster": True}, "", "finds no service account"),
+        (
+            {"kube_config_path": "/a/b", "kube_config": CANARY},
+            "",
+            "more than one way to log in: 'kube_config_path' and 'kube_config'",
+        ),
+        ({"in_cluster": True, "kube_config_path": "/a/b"}, "", "'in_cluster' and 'kube_config_path'"),
         ({"in_cluster": True}, "there", "context 'there' can't be used"),
         ({"kube_config": kubeconfig("http://a:1", token=CANARY)}, "gone", "no context 'gone'. It has: here, there"),
         ({"kube_config": {"users": [{"user": {"token": CANARY}}]}}, "", "names no current context"),
