@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from siflow_provider.backends.kubernetes.cluster.pace import Pace
 from siflow_provider.backends.kubernetes.cluster.resources import PODS, PYTORCHJOBS, Resource
@@ -15,7 +16,7 @@ from siflow_provider.backends.kubernetes.life.stop import stop
 from siflow_provider.backends.settings import Settings
 from siflow_provider.core.status import JobRef
 from siflow_provider.errors import BackendUnavailable
-from tests.unit.backends.kubernetes.cluster.fake_server import FakeServer, answers
+from tests.unit.backends.kubernetes.cluster.fake_server import FakeServer, Fault, answers, reset
 
 JOBS_PATH, PODS_PATH = PYTORCHJOBS.path("ml"), PODS.path("ml")
 
@@ -66,6 +67,41 @@ async def test_a_stop_that_can_not_mark_the_job_does_not_call_it_stopped(
         with pytest.raises(BackendUnavailable, match="changes all the time"):
             await stop(cluster, ref("busier"), by="mia")
     assert server.count("delete") == 0
+
+
+@pytest.mark.parametrize("verb", ["get", "patch", "delete"])
+@pytest.mark.parametrize("passing", [answers(500, "InternalError"), answers(429, "TooManyRequests"), reset])
+async def test_a_stop_outlives_what_passes_and_deletes_once(
+    verb: str, passing: Fault, server: FakeServer, settings: Settings, pace: Pace
+) -> None:
+    server.put(JOBS_PATH, of_run(PYTORCHJOBS, "train", "kept"))
+    server.faults[verb].extend([passing] * 2)
+    async with open_cluster(settings, pace=pace) as cluster:
+        await stop(cluster, ref("kept"), by="mia")
+        assert (await cluster.api.list(JOBS_PATH))["items"] == []
+    assert not server.faults[verb]
+
+
+@pytest.mark.parametrize("verb", ["get", "patch", "delete"])
+async def test_a_stop_of_a_job_that_goes_at_that_moment_is_done(
+    verb: str, server: FakeServer, settings: Settings, pace: Pace
+) -> None:
+    async def gone(_request: web.Request) -> web.StreamResponse | None:
+        server.remove(JOBS_PATH, "train")
+        return None
+
+    server.put(JOBS_PATH, of_run(PYTORCHJOBS, "train", "going"))
+    server.faults[verb].append(gone)
+    async with open_cluster(settings, pace=pace) as cluster, asyncio.timeout(10):
+        await stop(cluster, ref("going"), by="mia")
+
+
+async def test_a_stop_that_is_refused_all_the_time_names_the_job(server: FakeServer, settings: Settings) -> None:
+    server.put(JOBS_PATH, of_run(PYTORCHJOBS, "train", "stuck"))
+    server.faults["delete"].extend([answers(500, "InternalError", "no leader", Retry_After="9")] * 2)
+    async with open_cluster(settings, pace=Pace(tries=5)) as cluster:
+        with pytest.raises(BackendUnavailable, match=r"pytorchjobs/train.*no leader"):
+            await stop(cluster, ref("stuck"), by="mia")
 
 
 async def test_a_stop_leaves_another_job_of_the_same_name_alone(
