@@ -21,7 +21,7 @@ from siflow_provider.core.identity import MAX_NAME, Identity
 from siflow_provider.core.launch import launch
 from siflow_provider.core.protocol import RenderContext
 from siflow_provider.core.status import JobRef, Kind, Phase
-from siflow_provider.errors import BackendError
+from siflow_provider.errors import BackendError, BackendUnavailable
 from siflow_provider.spec.resolve import ResolvedTask
 from tests.contract.life import Told, until
 from tests.control_plane.admin import Admin
@@ -115,6 +115,25 @@ async def test_thirty_tasks_that_start_at_once_under_a_resource_quota_get_a_job_
     jobs = admin.items(admin.path("PyTorchJob", namespace=namespace, version="kubeflow.org/v1"))
     assert sorted(job["metadata"]["name"] for job in jobs) == sorted(ref.name for ref in refs)
     assert len(set(refs)) == _AT_ONCE
+
+
+_UNMANAGED: dict[str, tuple[dict[str, Any], str]] = {
+    "kept cluster": ({"shutdownAfterJobFinishes": False}, "should delete the cluster after finishing"),
+    "existing cluster": ({"clusterSelector": {"ray.io/cluster": "shared"}}, "should not use an existing cluster"),
+}
+
+
+@pytest.mark.parametrize("name", _UNMANAGED)
+async def test_what_a_queue_can_not_manage_is_refused_at_once_and_leaves_nothing(
+    admin: Admin, backend: KubernetesBackend, namespace: str, closed_queue: str, name: str
+) -> None:
+    patch, said = _UNMANAGED[name]
+    what = task(closed_queue, kind="RayJob", kubernetes={"patch": {"spec": patch}})
+    with pytest.raises(BackendError, match=said) as refused:
+        await backend.submit(manifest(backend, what))
+    assert not isinstance(refused.value, BackendUnavailable)  # which would be tried again
+    for kind, version in (("RayJob", "ray.io/v1"), ("Secret", "v1")):
+        assert admin.items(admin.path(kind, namespace=namespace, version=version)) == []
 
 
 _IDS = {
