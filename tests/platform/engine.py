@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import secrets
 import socket
 import uuid
@@ -19,7 +20,7 @@ from tests.platform.ray import RayPods
 FINAL = frozenset({"Succeeded", "Failed", "Stopped"})
 PRIORITIES = ("high", "medium", "low")
 QUEUED = "Queueing"
-WIDE = 100_000
+WIDE = 4096
 """Units of a pool that is made for a task."""
 
 
@@ -180,8 +181,9 @@ class Engine:
         roles = ["master", *["worker"] * task.body.workers]
         if task.body.type == "rayjob":
             roles = ["submitter", "head", *["worker"] * task.body.workers]
-        for index, role in enumerate(roles):
-            number = roles[:index].count(role)
+        numbers = {role: itertools.count() for role in set(roles)}
+        for role in roles:
+            number = next(numbers[role])
             task.pods.append(Pod(f"{task.name}-{role}-{number}", task.folder / f"{role}-{number}.log"))
         with suppress(TimeoutError):
             async with asyncio.timeout(None if self.hold_starts else self.start_seconds):

@@ -160,7 +160,7 @@ def main() -> None:
     """Fuzz every call that our client reads, and print how many answers it was given."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("url")
-    parser.add_argument("--max-examples", type=int, default=25)
+    parser.add_argument("--max-examples", type=int, default=8)
     options, _ = parser.parse_known_args()  # the others are for schemathesis itself
     stack, patient = AsyncExitStack(), httpx.HTTPTransport(retries=8)  # the fake may have just been started
     with httpx.Client(transport=patient, timeout=60) as fake, asyncio.Runner() as loop:
