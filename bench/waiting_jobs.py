@@ -28,10 +28,14 @@ from siflow_provider.spec.quantity import Resources
 from siflow_provider.spec.resolve import Flavor, ResolvedTask
 from siflow_provider.spec.task import PyTorchJob
 from tests.control_plane.admin import Admin, Object, condition
-from tests.control_plane.plane import ControlPlane
+from tests.control_plane.plane import ControlPlane, Part
 from tests.control_plane.queues import GPU, Queues, Quota
 
 AT_ONCE = 16
+CONTROLLERS: tuple[Part, ...] = ("kueue", "training-operator")
+STILL_FROM = 5000
+"""From so many jobs on the controllers stand still: on two cores they would work for half an hour through what is new
+to them, while the API server hardly answers. Places in the queue are then not told."""
 _FORM = {
     "image": "any:1",
     "command": "true",
@@ -77,6 +81,9 @@ class Maker:
             copies = [copied(patterns, number) for number in range(count - 1)]
             fill(self.plane, [one for each in copies for one in each])
             jobs = [each[0] for each in copies]
+            if count >= STILL_FROM:
+                for part in CONTROLLERS:
+                    self.plane.pause(part)
         else:
             jobs = self._created(patterns[0], count - 1, end)
         if self.trigger == OURS:
