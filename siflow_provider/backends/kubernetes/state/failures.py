@@ -81,8 +81,10 @@ def first_deleted(view: View, end: datetime | None) -> Member | None:
         and each.pod.told_to_leave_at is not None
         and (end or _LAST) >= each.pod.told_to_leave_at
     )
-    unclear = not early or (len(early) > 1 and early[0][0] == early[1][0])
-    return None if unclear else early[0][2]
+    first = [member for moment_of_it, _, member in early if moment_of_it == early[0][0]]
+    # all pods of a lost node are told at once: any of them speaks for it, and the operator's own word gives no cause
+    known = [member for member in first if member.pod is not None and member.pod.cause]
+    return first[0] if len(first) == 1 else next(iter(known), None)
 
 
 def was_put_out(member: Member) -> bool:

@@ -173,6 +173,16 @@ def test_pod_that_somebody_deleted_while_it_ran_is_named_and_not_those_that_the_
     assert neither.replica is None
 
 
+def test_replicas_that_went_with_their_node_in_one_moment_are_a_lost_node() -> None:
+    lost = [disrupted("DeletionByTaintManager")]
+    pods = tuple(pod(name, deletion=100, conditions=lost) for name in ("master-0", "worker-0"))
+    said = condition("Failed", after=100, message="1 Master replica(s) failed.")
+    job = pytorchjob(said, workers=1, replicaStatuses={"Master": {"failed": 1}, "Worker": {"failed": 1}})
+    failure = status_of(ref(), Seen(job=job, pods=pods), clock(120)).failure
+    assert failure is not None
+    assert (failure.category, failure.replica, failure.transient) == (Class.NODE_LOST, "master-0", True)
+
+
 def test_pod_that_was_drained_while_it_ran_is_a_lost_node() -> None:
     job = {**BROKEN, "status": {**BROKEN["status"], "replicaStatuses": {"Master": {"failed": 1}}}}
     drained = pod("master-0", deletion=130, conditions=[disrupted("EvictionByEvictionAPI")])
