@@ -141,7 +141,8 @@ class Positions:
         except NotFound:
             queue.trouble = ""  # no such queue, or a cluster that does not tell
         except BackendError as error:
-            queue.trouble = f"its place in the queue is not known: {error}"
+            # the first words stay: each new text would wake all who wait, and have them say so
+            queue.trouble = queue.trouble or f"its place in the queue is not known: {error}"
         else:
             queue.trouble = ""
             queue.line.update(standings(items, namespace), clock.time())
