@@ -22,7 +22,7 @@ from tests.control_plane.plane import ControlPlane
 from tests.control_plane.queues import GPU, Queues, Quota
 from tests.integration.kubernetes_tasks import manifest, opened, task
 
-_CLOCK_SECONDS = 8
+_CLOCK_SECONDS = 10
 _PREEMPTS = {"withinClusterQueue": "LowerPriority"}
 
 
@@ -55,7 +55,7 @@ async def test_a_job_that_is_preempted_twice_succeeds_in_its_first_attempt(
 ) -> None:
     quota: Quota = {"cpu": 100, "memory": "1Ti", GPU: 1}
     queue = queues.local_queue(queues.cluster_queue({queues.flavor(): quota}, preemption=_PREEMPTS))
-    low = replace(task(queue, start_timeout="30s"), priority_class=queues.priority(1))
+    low = replace(task(queue), priority_class=queues.priority(1))
     high = replace(task(queue), priority_class=queues.priority(9))
     followed = Followed(backend, low)
     ref = await followed.first
@@ -79,11 +79,10 @@ async def test_a_job_that_is_preempted_twice_succeeds_in_its_first_attempt(
     assert len(preempted) >= 2, followed.told.everything
 
 
-async def test_a_job_that_is_put_on_hold_by_hand_is_queued_and_no_clock_runs_against_it(
+async def test_a_job_that_is_put_on_hold_by_hand_is_queued_and_does_not_count_as_hanging(
     admin: Admin, backend: KubernetesBackend, queues: Queues, namespace: str
 ) -> None:
-    clock = f"{_CLOCK_SECONDS}s"
-    what = task(queues.queue(GPU=1), start_timeout=clock, fault_tolerance={"hang_timeout": clock})
+    what = task(queues.queue(GPU=1), fault_tolerance={"hang_timeout": f"{_CLOCK_SECONDS}s"})
     followed = Followed(backend, what)
     ref = await followed.first
     await until_phase(backend, ref, Phase.RUNNING)
