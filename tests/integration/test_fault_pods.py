@@ -20,6 +20,8 @@ from tests.control_plane.queues import Queues
 from tests.integration.kubernetes_tasks import manifest, opened, task
 
 _SOON_SECONDS = 30
+_ENDS_SLOWLY = "trap 'sleep 4; exit 1' TERM; sleep 600 & wait"
+"""A program that saves its state first: one that is gone at once the operator may not miss, and start anew."""
 
 
 @pytest.fixture
@@ -76,7 +78,7 @@ def world(control_plane: ControlPlane, queues: Queues) -> KubernetesWorld:
 async def test_a_running_pod_that_somebody_deletes_fails_the_run_by_its_name(
     admin: Admin, backend: KubernetesBackend, world: KubernetesWorld
 ) -> None:
-    ref = await backend.submit(manifest(backend, world.task("sleep 600", workers=1)))
+    ref = await backend.submit(manifest(backend, world.task(_ENDS_SLOWLY, workers=1)))
     await until_phase(backend, ref, Phase.RUNNING)
     await asyncio.to_thread(admin.delete, pod_path(admin, ref, "master-0"))
     failure = (await soon(backend, ref)).failure
@@ -88,7 +90,7 @@ async def test_a_running_pod_that_somebody_deletes_fails_the_run_by_its_name(
 async def test_a_running_pod_that_is_evicted_is_told_as_drained_and_worth_a_retry(
     admin: Admin, backend: KubernetesBackend, world: KubernetesWorld
 ) -> None:
-    ref = await backend.submit(manifest(backend, world.task("sleep 600", workers=1)))
+    ref = await backend.submit(manifest(backend, world.task(_ENDS_SLOWLY, workers=1)))
     await until_phase(backend, ref, Phase.RUNNING)
     eviction = {
         "apiVersion": "policy/v1", "kind": "Eviction",
