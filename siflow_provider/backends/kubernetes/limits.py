@@ -175,7 +175,8 @@ def _autoscaling(task: ResolvedTask) -> Iterator[Reason]:
     if not isinstance(task.task, RayJob) or task.task.ray.autoscaling is None:
         return
     for flavor in (*task.flavors, *(() if task.head is None else (task.head,))):
-        if flavor.instance != "in-place" and "cpu" not in flavor.resources.amounts:
+        known = flavor.instance != "in-place" and not is_template(flavor.instance)
+        if known and "cpu" not in flavor.resources.amounts:
             why = (
                 f"Ray's autoscaler must know how many CPUs a pod has, and {flavor.instance!r} has no cpu in the catalog"
             )

@@ -16,6 +16,7 @@ from tests.platform.platform import Platform
 from tests.platform.server import RunningPlatform
 from tests.unit.cli.conftest import Command
 
+pytestmark = pytest.mark.platform
 FORM = """
 kind: PyTorchJob
 name_prefix: cmd

@@ -15,6 +15,7 @@ from siflow_provider.core.outcome import OutcomeKind
 from tests.unit.triggers.airflow import Airflow, Log, first_event, trigger_for
 from tests.unit.triggers.many import Machine
 
+pytestmark = pytest.mark.many
 TASKS = 500
 WATCHED_SECONDS = 5.0
 LAG_SECONDS = 0.5

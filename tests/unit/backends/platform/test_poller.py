@@ -51,7 +51,7 @@ async def test_an_outage_ends_nothing(running: RunningPlatform, backend: Platfor
 async def test_a_status_that_nobody_knows_is_waited_through_with_one_warning(
     running: RunningPlatform, backend: PlatformBackend, caplog: pytest.LogCaptureFixture
 ) -> None:
-    running.change(run_seconds=60)
+    running.change(run_seconds=5)
     ref = await backend.submit(backend.render(task(), context()))
     with caplog.at_level(logging.WARNING):
         following = asyncio.create_task(watched(backend, ref))

@@ -154,7 +154,7 @@ async def test_an_outage_is_told_with_its_beginning_and_its_end(
         server.put(PATH, thing("a", "done"))
         await until(store, "a", lambda: store.stale_since is None)
         await until_phase(store, "a", "done")
-    words = [record.message for record in caplog.records if record.name.endswith("sight")]
+    words = [record.message for record in caplog.records if record.name.endswith("outlook")]
     assert [word.split(PATH)[0] for word in words] == ["lost sight of ", ""]
 
 
