@@ -48,6 +48,8 @@ class _Asked:
     age: Age | None
     missing: bool
     airflow: AirflowStates | None
+    at_work: frozenset[str]
+    """Runs of which an attempt works: what an ended attempt of theirs left may be in use."""
 
     async def find(self, status: Status) -> _Found:
         """Ask Airflow about a run where its answer counts, and decide."""
@@ -55,7 +57,10 @@ class _Asked:
         wanted = is_live(status) or (self.age is not None and self.age.reached_by(status))
         if self.airflow is not None and status.origin is not None and wanted:
             instance = await self.airflow.instance(status.origin)
-        verdict = decide(status, instance, age=self.age, missing=self.missing, asked=self.airflow is not None)
+        verdict = decide(
+            status, instance, age=self.age, missing=self.missing, asked=self.airflow is not None,
+            retried=status.ref.task_uuid in self.at_work,
+        )  # fmt: skip
         return _Found(status, instance, verdict)
 
 
@@ -132,8 +137,9 @@ async def _sweep(
     async with AsyncExitStack() as stack:
         airflow = None if url is None else await stack.enter_async_context(_airflow(url))
         backend = await stack.enter_async_context(make_backend(settings))
-        asked = _Asked(age, missing, airflow)
         runs, silent = await answered(backend.runs())
+        at_work = frozenset(status.ref.task_uuid for status in runs if is_live(status))
+        asked = _Asked(age, missing, airflow, at_work)
         seen = [status for status in runs if status.visible_to(settings.login)]
         found: Sequence[_Found] = await asyncio.gather(*map(asked.find, seen))
         if yes:

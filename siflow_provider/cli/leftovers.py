@@ -75,7 +75,9 @@ def is_live(status: Status) -> bool:
     return not status.phase.terminal or status.leftover
 
 
-def decide(status: Status, instance: Instance, *, age: Age | None, missing: bool, asked: bool) -> Verdict:
+def decide(
+    status: Status, instance: Instance, *, age: Age | None, missing: bool, asked: bool, retried: bool = False
+) -> Verdict:
     """Return what to do with a run.
 
     Args:
@@ -84,6 +86,7 @@ def decide(status: Status, instance: Instance, *, age: Age | None, missing: bool
         age: from when on ended runs are deleted; None for never.
         missing: a task instance that Airflow does not know counts as over.
         asked: Airflow was asked, so that a task that may still want an ended run is told from one that does not.
+        retried: another attempt of the same run works, maybe on the data that both share.
 
     Example:
         >>> decide(running, Instance("there", "failed", 1), age=None, missing=False, asked=True).action
@@ -93,6 +96,8 @@ def decide(status: Status, instance: Instance, *, age: Age | None, missing: bool
         return _of_live(status, instance, missing=missing)
     if age is None or not age.reached_by(status):
         return Verdict("keep", "it has ended")
+    if retried:
+        return Verdict("keep", "it has ended, but another attempt of its run works, and may use its data")
     over = _why_over(status, instance, missing=missing)
     if asked and status.origin is not None and over is None and instance.answer != "missing":
         return Verdict("keep", f"it has ended, but its task may read it: {_why_alive(instance)}")

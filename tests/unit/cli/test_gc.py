@@ -104,6 +104,19 @@ def test_ended_runs_are_deleted_from_an_age_on(command: Command) -> None:
     assert command("ps", "--all", "--json").data == []
 
 
+def test_an_ended_attempt_is_deleted_only_when_the_one_that_followed_it_has_ended_too(command: Command) -> None:
+    identity = Identity.random()
+    submit(command, RenderContext(identity=identity))
+    stop_all(command)
+    submit(command, RenderContext(identity=identity.for_attempt(2)))
+    try:
+        assert command("gc", "--older-than", "0s", "--yes").out.splitlines() == ["action\tname\tphase\ttask\twhy"]
+        assert len(command("ps", "--all", "--json").data) == 2
+    finally:
+        stop_all(command)
+    assert command("gc", "--older-than", "0s", "--yes").out.count("deleted\t") == 2
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -91,6 +91,12 @@ def test_without_an_airflow_age_alone_decides_over_ended_runs() -> None:
     assert verdict(by_hand, UNASKED, age=WEEK, asked=True).action == "delete"
 
 
+def test_an_ended_attempt_stays_while_another_attempt_of_its_run_works() -> None:
+    found = decide(ENDED, UNASKED, age=WEEK, missing=False, asked=False, retried=True)
+    assert found.action == "keep"
+    assert "may use its data" in found.why
+
+
 @pytest.mark.parametrize("instance", [SILENT, Instance("there", "deferred", 2)])
 def test_an_ended_run_stays_while_its_task_may_still_read_it(instance: Instance) -> None:
     found = verdict(ENDED, instance, age=WEEK)
