@@ -8,7 +8,7 @@ attempt brings it.
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +39,8 @@ from siflow_provider.backends.kubernetes.state.objects import uid
 from siflow_provider.errors import BackendError, BackendUnavailable, NameTaken, NoRoomYet
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from siflow_provider.backends.kubernetes.cluster.features import Features
     from siflow_provider.backends.kubernetes.cluster.shared import Cluster
     from siflow_provider.core.protocol import Manifest
@@ -82,14 +84,20 @@ async def submit(cluster: Cluster, manifest: Manifest, *, context: str, training
     if ref is None:
         raise NameTaken(f"{job['kind']} {manifest.name} belongs to {owner_text(found)}.")
     if fresh or not has_ended(ref, found):
-        try:
+        async with _undone(cluster, _path(job), found, made=fresh):
             await asyncio.gather(*(_complete(cluster, part, found) for part in parts))
-        except BackendError as error:
-            # it could not start, while it held its machines; and nobody else knows of it
-            if fresh and (isinstance(error, NoRoomYet) or not isinstance(error, BackendUnavailable)):
-                await cluster.api.delete(_path(job), uid=ref.uid)
-            raise
     return ref
+
+
+@asynccontextmanager
+async def _undone(cluster: Cluster, path: str, one: dict[str, Any], *, made: bool) -> AsyncIterator[None]:
+    """Remove what this call made where what belongs to it is refused: it may hold machines, and nobody knows of it."""
+    try:
+        yield
+    except BackendError as error:
+        if made and (isinstance(error, NoRoomYet) or not isinstance(error, BackendUnavailable)):
+            await cluster.api.delete(path, uid=uid(one))
+        raise
 
 
 def _fitted(manifest: Manifest, features: Features, training_api: str) -> Manifest:
@@ -132,14 +140,11 @@ async def _create(cluster: Cluster, job: dict[str, Any], runtime: dict[str, Any]
     if runtime is None:
         return await _create_or_adopt(cluster, job)
     there, fresh = await prepare(cluster.api, runtime)
-    try:
-        made = await _once_seen(cluster, job)
-    except BackendError as error:
-        if fresh and (isinstance(error, NoRoomYet) or not isinstance(error, BackendUnavailable)):
-            await cluster.api.delete(_path(runtime, TRAINING_RUNTIMES), uid=uid(there))
-        raise
-    await hand_over(cluster.api, there, made[0])
-    return made
+    async with _undone(cluster, _path(runtime, TRAINING_RUNTIMES), there, made=fresh):
+        found, fresh = await _once_seen(cluster, job)
+        async with _undone(cluster, _path(job), found, made=fresh):
+            await hand_over(cluster.api, there, found)
+    return found, fresh
 
 
 async def _once_seen(cluster: Cluster, job: dict[str, Any]) -> tuple[dict[str, Any], bool]:

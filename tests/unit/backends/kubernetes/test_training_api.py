@@ -119,6 +119,15 @@ async def test_nothing_is_left_of_a_job_that_is_refused(
     assert await found(cluster, TRAINING_RUNTIMES) == []
 
 
+async def test_nothing_is_left_of_a_job_whose_runtime_can_not_be_given_to_it(
+    server: FakeServer, cluster: Cluster, manifest: Manifest
+) -> None:
+    server.faults["patch"].append(answers(403, "Forbidden", "cannot patch resource trainingruntimes"))
+    with pytest.raises(Denied):
+        await submit(cluster, manifest, context="")
+    assert await found(cluster, TRAINJOBS) == await found(cluster, TRAINING_RUNTIMES) == []
+
+
 async def test_a_runtime_of_a_submission_that_was_cut_short_is_taken_up(
     server: FakeServer, cluster: Cluster, manifest: Manifest
 ) -> None:
