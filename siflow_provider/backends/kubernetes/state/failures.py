@@ -66,9 +66,13 @@ def first_failed(view: View) -> Member | None:
 def first_deleted(view: View, end: datetime | None) -> Member | None:
     """Return the replica whose pod somebody deleted while it ran, and so ended the job; None when that can't be told.
 
+    Where pods may not be seen, none of them is missed.
+
     The operator counts such a pod as failed as soon as it is told to leave. It deletes the others itself, after the
     end, and says which; they may be gone before it is.
     """
+    if not view.sees_pods:
+        return None
     found = [each for each in view.members if each.role in _failed_roles(view) and not _ended_by_itself(each)]
     told = {str(event.get("message")) for event in view.seen.events if event.get("reason") == "SuccessfulDeletePod"}
     spared = [each for each in found if f"Deleted pod: {view.ref.name}-{each.name}" not in told]
@@ -102,9 +106,9 @@ def _ended_by_itself(member: Member) -> bool:
 
 
 def _failed_roles(view: View) -> set[str]:
-    counts = dig(view.job, "status", "replicaStatuses")
-    if counts is None:  # a TrainJob, which does not tell
+    if view.ref.object_kind == "TrainJob":  # which does not tell
         return {"master", "worker"}
+    counts = dig(view.job, "status", "replicaStatuses") or {}
     return {str(role).lower() for role, each in counts.items() if dig(each, "failed")}
 
 

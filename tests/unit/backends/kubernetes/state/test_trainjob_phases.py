@@ -92,6 +92,15 @@ def test_the_rank_that_failed_is_named() -> None:
     assert status.failure.category is FailureClass.CODE
 
 
+def test_no_pod_is_called_deleted_where_pods_may_not_be_seen() -> None:
+    job = trainjob(BROKEN)
+    job["spec"]["trainer"]["numNodes"] = 1
+    status = status_of(REF, Seen(job=job, blind=frozenset({"pods"})), clock(200))
+    assert status.failure is not None
+    assert status.failure.replica is None
+    assert "jobset failed due to one or more job failures" in status.failure.summary
+
+
 def test_ranks_that_were_cut_off_by_the_success_of_rank_0_are_named() -> None:
     pods = (rank(0, "Succeeded", main=ended(0)), rank(1, "Succeeded", main=ended(0)), RANKS[2])
     status = status_of(REF, Seen(job=trainjob(DONE), pods=pods), clock(200))
