@@ -115,7 +115,9 @@ def test_every_pod_is_reached_by_ssh_in_the_order_of_ranks(run: Run) -> None:
 
 def test_training_that_needs_more_memory_than_it_asked_for_is_told_so(run: Run) -> None:
     failure = run.ti("memory").xcom()["failure"]
-    assert (failure["category"], failure["exit_code"]) == ("out-of-memory", 137), run.ti("memory").log()
+    assert (run.ti("memory").state, failure["category"], failure["exit_code"]) == (
+        "failed", "out-of-memory", 137,
+    ), run.ti("memory").log()  # fmt: skip
     assert "memory" in failure["hint"]
 
 
@@ -136,7 +138,7 @@ def test_training_that_hangs_shows_where_each_rank_stands(run: Run) -> None:
 
 def test_failing_rank_is_named_with_its_exit_code_and_last_lines(run: Run) -> None:
     failure, log = run.ti("code").xcom()["failure"], run.ti("code").log()
-    assert (failure["category"], failure["exit_code"]) == ("code", 3), log
+    assert (run.ti("code").state, failure["category"], failure["exit_code"]) == ("failed", "code", 3), log
     assert (failure["replica"], failure["rank"]) == ("worker-0", 1)
     assert "no more data" in failure["last_lines"]
     assert "last lines of worker-0" in log

@@ -77,7 +77,8 @@ def test_head_that_ends_at_its_start_is_started_anew_twice_and_then_named_as_no_
     assert state.ending is not None
     assert state.finished
     assert state.ending.summary == "the Ray node head-0 ended before the job was submitted (exit code 9)"
-    said = Evidence(replica="head-0", exit_code=state.ending.exit_code, reason=state.ending.summary)
+    assert state.ending.replica == "head-0"
+    said = Evidence(replica=state.ending.replica, exit_code=state.ending.exit_code, reason=state.ending.summary)
     assert diagnose(said).category is FailureClass.PLATFORM
     assert launch.log("head-0").read_text() == "no luck\n" * 3
     assert len([text for text in events if "all nodes are started anew" in text]) == 2
