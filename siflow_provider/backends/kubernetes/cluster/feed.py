@@ -62,7 +62,7 @@ class Source(Protocol):
     def pages(self, api: Api) -> AsyncIterator[Page]: ...
 
 
-class Collection:  # reads as the function it stands for
+class Collection:
     """All objects of a collection.
 
     Args:

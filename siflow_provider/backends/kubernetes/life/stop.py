@@ -19,14 +19,14 @@ from siflow_provider.backends.kubernetes.life.look import get_job, has_ended, ju
 from siflow_provider.backends.kubernetes.life.marks import is_leaving, stop_notes, stopped_by
 from siflow_provider.backends.kubernetes.life.memory import MEMORY
 from siflow_provider.backends.kubernetes.life.room import note_change
+from siflow_provider.backends.kubernetes.state.objects import uid
 from siflow_provider.errors import BackendUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from siflow_provider.backends.kubernetes.cluster.shared import Cluster
-from siflow_provider.backends.kubernetes.state.objects import uid
-from siflow_provider.core.status import JobRef
+    from siflow_provider.core.status import JobRef
 
 __all__ = ["delete", "stop"]
 

@@ -97,7 +97,7 @@ class _Outcome(Enum):
 
 
 class PodReader:
-    """Reads one pod as one replica, from a place on.
+    """Reads one pod as one replica, from a position on.
 
     Attributes:
         position: behind which line it stands; None before the first.

@@ -31,7 +31,7 @@ class LineSplitter:
         replica: whose lines they are.
         uid: the pod's.
         container: the container's name.
-        after: the place behind which lines are wanted; what lies before it is read and dropped.
+        after: the position behind which lines are wanted; what lies before it is read and dropped.
         label: put in front of each line's text.
 
     Attributes:
@@ -132,7 +132,7 @@ class LineSplitter:
         return raw[len(stamp) + 1 :]
 
     def _seek(self, after: Position, lines: list[LogLine]) -> None:
-        """Decide whether the line that begins is behind the wanted place."""
+        """Decide whether the line that begins is behind the wanted position."""
         if self._stamp == after.stamp:
             self._muted = self._count < after.lines
             if not self._muted:
