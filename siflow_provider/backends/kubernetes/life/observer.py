@@ -95,7 +95,7 @@ class Observer:
             fault = self._fault()
             if fault is not None:
                 return self._unknown(fault)
-            self._place = await self._ask_place()
+            self._place = await self._ask_place(self._line)
             seen = await self._look()
             if self._is_told_by_events(seen) and await self._follow_events(seen):
                 seen = await self._look()
@@ -109,16 +109,17 @@ class Observer:
         self._pause = _pause_of(status, seen)
         return status
 
-    async def _ask_place(self) -> Told:
-        return (None, "") if self._line is None else await self._positions.place(*self._line)
+    async def _ask_place(self, line: tuple[str, str, str] | None) -> Told:
+        return (None, "") if line is None else await self._positions.place(*line)
 
     async def _stands_elsewhere(self, line: tuple[str, str, str] | None) -> bool:
         """Follow the place in a line, None for none; say whether it is another one than was known."""
         if line == self._line:
             return False
         self._in_line.close()
-        self._line, before = line, self._place
-        self._place = await self._ask_place()
+        self._line = None  # until it is followed: who looks may be cancelled here, and another one begins anew
+        before, self._place = self._place, await self._ask_place(line)
+        self._line = line
         if line is not None:
             self._in_line.callback(self._positions.follow(*line, self._wake))
         return self._place != before

@@ -7,11 +7,13 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from siflow_provider.backends.kubernetes.cluster.pace import Pace
 from siflow_provider.backends.kubernetes.cluster.resources import EVENTS, PODS, PYTORCHJOBS, WORKLOADS
 from siflow_provider.backends.kubernetes.cluster.shared import open_cluster
 from siflow_provider.backends.kubernetes.life.watch import watch
+from siflow_provider.backends.kubernetes.queueing.source import positions_of
 from siflow_provider.backends.settings import Settings
 from siflow_provider.core.pump import closing_stream
 from siflow_provider.core.status import JobRef, Phase, Status
@@ -151,3 +153,40 @@ async def test_a_login_that_is_not_taken_for_a_while_ends_nothing_and_blinds_for
         end = [status async for status in statuses][-1]
     assert end.failure is not None
     assert end.failure.exit_code == 3
+
+
+async def test_a_place_in_a_queue_is_followed_on_when_the_one_who_asked_for_it_leaves(
+    server: FakeServer, settings: Settings, pace: Pace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = "/apis/visibility.kueue.x-k8s.io/v1beta2/namespaces/ml/localqueues/gpu/pendingworkloads"
+    asked, job, waiting = asyncio.Event(), failed_job(), admitted("waits", "")
+    job["metadata"] |= {"uid": "waits", "labels": {**job["metadata"]["labels"], "kueue.x-k8s.io/queue-name": "gpu"}}
+    suspended = {**job, "spec": {**job["spec"], "runPolicy": {"suspend": True}}, "status": {}}
+    server.put(PYTORCHJOBS.path("ml"), suspended)
+    server.put(WORKLOADS.path("ml"), {**waiting, "spec": {}, "status": {}})
+    first = {"metadata": {"name": "first", "namespace": "ml"}, "positionInClusterQueue": 0}
+    own = {"metadata": waiting["metadata"], "positionInClusterQueue": 1}
+    server.documents[line] = {"items": [first, own]}
+
+    async def no_answer_yet(request: web.Request) -> web.StreamResponse | None:
+        assert request.path == line
+        asked.set()
+        await asyncio.Event().wait()
+        return None
+
+    server.faults["get"].append(no_answer_yet)
+    ref = REF.model_copy(update={"uid": "waits"})
+    async with open_cluster(settings, pace=pace) as cluster, asyncio.timeout(10):
+        monkeypatch.setattr(positions_of(cluster), "interval", 0.01)
+        leaving = asyncio.create_task(last_of(watch(cluster, ref)))
+        await asked.wait()
+        async with closing_stream(watch(cluster, ref)) as statuses:
+            staying = asyncio.ensure_future(anext(statuses))
+            leaving.cancel()
+            await asyncio.gather(leaving, return_exceptions=True)
+            assert (queue := (await staying).queue) is not None
+            assert queue.position == 2
+            server.documents[line] = {"items": [own]}
+            async for status in statuses:
+                if status.queue is not None and status.queue.position == 1:
+                    return
