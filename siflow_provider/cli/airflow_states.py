@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from siflow_provider.cli.leftovers import Instance
+from siflow_provider.core.web_address import is_web_address
 from siflow_provider.errors import BackendUnavailable, UsageError
 
 if TYPE_CHECKING:
@@ -38,8 +39,7 @@ class AirflowStates:
     """
 
     def __init__(self, url: str, token: Hidden | None) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in {"http", "https"} or not parts.netloc or "@" in parts.netloc:
+        if not is_web_address(url):
             raise UsageError(
                 "--airflow must be the http(s) address of Airflow's API server, without a login.",
                 hint=f"Such as https://airflow.example; a token belongs into {TOKEN_VARIABLE}.",

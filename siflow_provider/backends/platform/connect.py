@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from siflow_provider import __version__
+from siflow_provider.core.web_address import is_web_address
 from siflow_provider.errors import UsageError
 
 if TYPE_CHECKING:
@@ -87,12 +88,12 @@ def _require(settings: Settings) -> None:
 
 
 def _check_url(host: str) -> None:
-    parts = urlsplit(host)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
+    if not is_web_address(host):
         raise UsageError(
-            f"the base URL of the platform is {host!r}, which is no URL.",
-            hint="Write it as https://console.siflow.cn/sfapi.",
+            f"the base URL of the platform is {host.rpartition('@')[2]!r}, which is no URL, or had a login before it.",
+            hint="Write it as https://console.siflow.cn/sfapi; the access key has fields of its own.",
         )
+    parts = urlsplit(host)
     if parts.scheme == "http" and parts.hostname not in _LOOPBACK:
         raise UsageError(
             "the base URL of the platform begins with http://: only TLS protects what is sent there.",

@@ -199,6 +199,8 @@ def test_what_a_connection_lacks_is_named(change: dict[str, object], words: str)
         ({"login": "ak-demo "}, "login"),
         ({"password": Hidden("sk-demo\n")}, "password"),
         ({"host": "ftp://console.example.test"}, "is no URL"),
+        ({"host": "https://[console/sfapi"}, "is no URL"),
+        ({"host": "https://ak:sk-demo@console.example.test/sfapi"}, "had a login"),
         ({"proxy": "proxy.example.test:3128"}, "proxy"),
     ],
 )
