@@ -16,7 +16,7 @@ import typer
 from siflow_provider.cli.connection import DEFAULT_CONNECTION, ConnOption, JsonOption, settings_of
 from siflow_provider.cli.leftovers import UNASKED, Age, Instance, Verdict, decide, is_live
 from siflow_provider.cli.output import print_json, print_table
-from siflow_provider.errors import BackendError, PartialAnswer, UsageError
+from siflow_provider.errors import PartialAnswer, SiflowError, UsageError
 
 if TYPE_CHECKING:
     from siflow_provider.backends.settings import Settings
@@ -173,7 +173,7 @@ async def _act(backend: Backend, asked: _Asked, found: _Found, at_once: asyncio.
                     await backend.delete(ref)
                 case "keep":
                     return now
-        except BackendError as error:
+        except SiflowError as error:  # of one run alone, also a token that ends: what the others do is not cut off
             return replace(found, done=False, error=str(error))
         return replace(now, done=True)
 

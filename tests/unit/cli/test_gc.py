@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -111,7 +112,6 @@ def test_an_ended_attempt_is_deleted_only_when_the_one_that_followed_it_has_ende
     submit(command, RenderContext(identity=identity.for_attempt(2)))
     try:
         assert command("gc", "--older-than", "0s", "--yes").out.splitlines() == ["action\tname\tphase\ttask\twhy"]
-        assert len(command("ps", "--all", "--json").data) == 2
     finally:
         stop_all(command)
     assert command("gc", "--older-than", "0s", "--yes").out.count("deleted\t") == 2
@@ -125,6 +125,7 @@ def test_an_ended_attempt_is_deleted_only_when_the_one_that_followed_it_has_ende
         (["--older-than", "soon"], "a duration is"),
         (["--older-than", "-5"], "not negative"),
         (["--airflow", "airflow.example"], "http(s) address"),
+        (["--airflow", "https://airflow.example:99999"], "http(s) address"),
         (["--airflow", "https://me:secret-word@airflow.example"], "without a login"),
         (["--airflow", "http://127.0.0.1:1"], "gives no answer"),
     ],
@@ -144,6 +145,29 @@ def test_a_token_that_is_not_accepted_ends_the_command_and_is_not_shown(
     assert done.code == 2
     assert "does not accept the token" in done.err
     assert "wrong-canary" not in done.err + done.out
+
+
+class Ending(AirflowAnswers):
+    """Its token ends once each task instance was asked for."""
+
+    def _answer(self, path: str, authorization: str) -> tuple[int, dict[str, Any]]:
+        return super()._answer(path, "" if path in self.asked else authorization)
+
+
+def test_a_token_that_ends_in_between_stops_nothing_and_every_run_is_named(command: Command) -> None:
+    names = {ref.name for ref in submit(command, of("one"), of("two"))}
+    try:
+        with Ending() as airflow:
+            for task_id in ("one", "two"):
+                airflow.put("täglich", RUN, task_id, "failed")
+            done = gc(command, airflow, "--yes", "--json")
+        assert done.code == 1, done.err
+        told = {one["name"]: (one["action"], one["done"]) for one in done.data}
+        assert told == dict.fromkeys(names, ("stop", False))
+        assert all("does not accept the token" in one["error"] for one in done.data)
+        assert {run["phase"] for run in command("ps", "--json").data} == {"running"}
+    finally:
+        stop_all(command)
 
 
 @pytest.mark.parametrize("version", ["", "2.10.4"])
