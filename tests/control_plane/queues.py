@@ -141,6 +141,8 @@ def own_place(admin: Admin) -> Iterator[Queues]:
     name = unique("test")
     admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     queues = Queues(admin, name)
-    yield queues
-    queues.close()
-    admin.delete(admin.path("Namespace", name))
+    try:
+        yield queues
+    finally:
+        queues.close()
+        admin.delete(admin.path("Namespace", name))

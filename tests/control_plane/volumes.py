@@ -25,9 +25,11 @@ def claim(admin: Admin, namespace: str, folder: Path) -> Iterator[str]:
     wanted = {**access, "resources": {"requests": amount}, "volumeName": name}
     made = admin.create({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": volume})
     place = {"name": name, "namespace": namespace}
-    path = admin.path_of(
-        admin.create({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": place, "spec": wanted})
-    )
-    admin.wait(path, lambda found: found and found.get("status", {}).get("phase") == "Bound", "bound")
-    yield name
-    admin.delete(admin.path_of(made))
+    try:
+        path = admin.path_of(
+            admin.create({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": place, "spec": wanted})
+        )
+        admin.wait(path, lambda found: found and found.get("status", {}).get("phase") == "Bound", "bound")
+        yield name
+    finally:
+        admin.delete(admin.path_of(made))
