@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from siflow_provider.errors import BackendUnavailable
 
-__all__ = ["Reach"]
+__all__ = ["Contact"]
 
 
-class Reach:
+class Contact:
     """Keeps count of the replicas that are read, and of those among them that can't be."""
 
     def __init__(self) -> None:

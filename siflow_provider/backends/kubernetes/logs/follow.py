@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from siflow_provider.backends.kubernetes.cluster.errors import Denied
 from siflow_provider.backends.kubernetes.cluster.resources import PODS, RAYJOBS
+from siflow_provider.backends.kubernetes.logs.contact import Contact
 from siflow_provider.backends.kubernetes.logs.position import Position
-from siflow_provider.backends.kubernetes.logs.reach import Reach
 from siflow_provider.backends.kubernetes.logs.reader import PodReader, Reading
 from siflow_provider.backends.kubernetes.logs.view import PodView
 from siflow_provider.backends.kubernetes.state.objects import Object, dig, uid
@@ -84,7 +84,7 @@ class _Merge:
         self._pods = cluster.store(PODS, ref.namespace)
         self._jobs = cluster.store(RAYJOBS, ref.namespace) if ref.kind == "RayJob" else None
         self._view = PodView(ref, self._pods, self._jobs)
-        self._reading = Reading(cluster.api, ref.namespace, self._view, Reach(), self.batches.put, follow)
+        self._reading = Reading(cluster.api, ref.namespace, self._view, Contact(), self.batches.put, follow)
         self._positions = {name: at for name, text in cursor.positions.items() if (at := Position.parse(text))}
         self._waiting: dict[str, deque[str]] = {}
         self._known: set[str] = set()

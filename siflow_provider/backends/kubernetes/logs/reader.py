@@ -34,7 +34,7 @@ from siflow_provider.errors import BackendUnavailable
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
 
-    from siflow_provider.backends.kubernetes.logs.reach import Reach
+    from siflow_provider.backends.kubernetes.logs.contact import Contact
     from siflow_provider.backends.kubernetes.logs.view import PodView
 
 __all__ = ["LogApi", "PodReader", "Reading"]
@@ -72,7 +72,7 @@ class Reading:
         api: the API server.
         namespace: of the pods.
         view: the pods.
-        reach: who can read at the moment.
+        contact: who can read at the moment.
         put: takes lines; waits while there are too many.
         follow: False to read what is there now.
     """
@@ -80,7 +80,7 @@ class Reading:
     api: LogApi
     namespace: str
     view: PodView
-    reach: Reach
+    contact: Contact
     put: Callable[[list[LogLine]], Awaitable[None]]
     follow: bool
 
@@ -123,7 +123,7 @@ class PodReader:
             await self._read(name, f"[init {name}] " if initial else "")
         if self._repeats is not None and (rest := self._repeats.rest()):
             await self._reading.put(rest)
-        self._reading.reach.leave(self._replica)
+        self._reading.contact.leave(self._replica)
 
     def nudge(self) -> None:
         """Think again how long to wait for the server: the pod or the run has changed."""
@@ -141,7 +141,7 @@ class PodReader:
             if stage is Stage.WAITING or silent:
                 if not self._reading.follow or patience == 0:
                     return
-                self._reading.reach.leave(self._replica)
+                self._reading.contact.leave(self._replica)
                 await self._view.changed(patience)
                 continue
             last = stage is Stage.ENDED or patience == 0 or not self._reading.follow
@@ -166,8 +166,8 @@ class PodReader:
         return is_silent(pod, name) or (before_it is Stage.WAITING and is_unmade(pod, name))
 
     async def _attempt(self, name: str, label: str, *, last: bool, complete: bool) -> _Outcome:
-        reach = self._reading.reach
-        reach.enter(self._replica)
+        contact = self._reading.contact
+        contact.enter(self._replica)
         try:
             return await self._stream(name, label, last=last, complete=complete or (last and self._reading.follow))
         except NotFound:
@@ -258,12 +258,12 @@ class PodReader:
 
     def _sees(self) -> None:
         self._failures = 0
-        self._reading.reach.see(self._replica)
+        self._reading.contact.see(self._replica)
 
     async def _go_blind(self, error: BackendUnavailable) -> None:
         if not self._reading.follow:
             raise error
-        if self._reading.reach.lose(self._replica, error):
+        if self._reading.contact.lose(self._replica, error):
             await self._say(f"its log can't be read at the moment: {error.message}")
 
     async def _say_farewell(self, name: str) -> None:
