@@ -41,7 +41,9 @@ _LONGEST_OUTAGE_PAUSE = 120.0
 _CONFIRMED_AT_ONCE = 20
 _LOOKS_BEFORE_LOST = 2
 _REFUSALS_RIDDEN_OUT = 6
-"""With the pauses between them, about ten minutes."""
+"""Of whole listings: with the growing pauses between them, about ten minutes."""
+_LISTINGS_RIDDEN_OUT = 60
+"""Of one task: as long as so many listings at their usual pace, ten minutes too. Who gives up stops the run."""
 Look = Brief | BackendError | None
 """A task; an error that keeps it from being seen; None when the platform no longer knows it."""
 
@@ -60,7 +62,7 @@ class Feed:
         self.since = time.monotonic()
         self.seen = False
         self.missed = 0
-        self.refused = 0
+        self.refused_since: float | None = None
         self.look: Look = None
         self.told = False
         self._news = asyncio.Event()
@@ -232,14 +234,16 @@ class Poller:
                 feed.tell(BackendUnavailable("the platform does not show the task yet."))
 
     def _tell_refused(self, uid: str, error: BackendError) -> None:
+        now = time.monotonic()
         for feed in self._feeds.get(uid, ()):
-            feed.refused += 1
-            feed.tell(error if feed.refused > _REFUSALS_RIDDEN_OUT else BackendUnavailable(str(error)))
+            feed.refused_since = feed.refused_since or now
+            given_up = now - feed.refused_since >= self._pace.listing * _LISTINGS_RIDDEN_OUT
+            feed.tell(error if given_up else BackendUnavailable(str(error)))
 
     def _tell(self, uid: str, look: Look) -> None:
         for feed in self._feeds.get(uid, ()):
             if isinstance(look, Brief):
-                feed.seen, feed.missed, feed.refused = True, 0, 0
+                feed.seen, feed.missed, feed.refused_since = True, 0, None
                 self._warn(look)
             feed.tell(look)
 

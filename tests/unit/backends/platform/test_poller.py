@@ -105,6 +105,8 @@ async def test_a_task_that_may_not_be_read_any_more_keeps_no_other_run_from_bein
     ref = await backend.submit(backend.render(task(), context()))
     refused, seen = await asyncio.gather(watched(backend, hidden), watched(backend, ref), return_exceptions=True)
     assert isinstance(refused, AccessDenied)
+    asked = running.call(lambda: running.platform.requests.count(("GET", f"{LISTING[1]}/hidden")))
+    assert asked > 12  # for ten minutes at the usual pace: who gives up stops the run
     assert not isinstance(seen, BaseException)
     assert [status.phase for status in seen if status.phase is Phase.UNKNOWN] == []
     assert seen[-1].phase is Phase.SUCCEEDED
