@@ -135,7 +135,7 @@ class Positions:
     async def _look(self, namespace: str, local_queue: str, queue: _Queue) -> None:
         clock = asyncio.get_running_loop()
         try:
-            items = await self._waiting(namespace, local_queue)
+            found = standings(await self._waiting(namespace, local_queue), namespace)
         except AccessDenied:
             queue.trouble = "its place in the queue may not be read (visibility.kueue.x-k8s.io, localqueues)"
         except NotFound:
@@ -143,9 +143,11 @@ class Positions:
         except BackendError as error:
             # the first words stay: each new text would wake all who wait, and have them say so
             queue.trouble = queue.trouble or f"its place in the queue is not known: {error}"
+        except (AttributeError, KeyError, TypeError) as error:  # of another shape; no run may end for it
+            queue.trouble = f"its place in the queue can't be read ({type(error).__name__} {error})"
         else:
             queue.trouble = ""
-            queue.line.update(standings(items, namespace), clock.time())
+            queue.line.update(found, clock.time())
         queue.looked = True
         queue.next_look = clock.time() + max(self.interval, _SECONDS_PER_TASK * len(queue.line))
         self._forget(clock.time())

@@ -58,6 +58,13 @@ async def test_a_server_that_is_down_keeps_the_last_known_place(server: Answerin
     assert (await positions.place("nlp", "gpu", "a"))[0] == 1
 
 
+async def test_an_answer_of_another_shape_costs_the_place_and_nothing_else(server: Answering, cluster: Cluster) -> None:
+    server.waiting[PATH] = [{"positionInClusterQueue": 0}]
+    place, text = await Positions(cluster.api).place("nlp", "gpu", "b")
+    assert place is None
+    assert text == "its place in the queue can't be read (KeyError 'metadata')"
+
+
 async def test_all_tasks_of_a_cluster_share_one_view(cluster: Cluster) -> None:
     assert positions_of(cluster) is positions_of(cluster)
 
