@@ -3,7 +3,7 @@
     control_plane      real API server, controllers, Kueue, operators, four fake nodes and a real one: started once for
                        the whole run, shared by all pytest-xdist workers, gone when the run is. Each test that uses it
                        is marked `cluster`. Never disturb it.
-    own_control_plane  one that the tests of a file may disturb (restart, pause, forget); one at a time. A file's
+    own_control_plane  one that the tests of a file may disturb (restart, pause, forget); two at a time. A file's
                        CONTROL_PLANE_OPTIONS = ("--real-node",) or ("--trainer",) or ("--elastic",) asks for more
     admin, own_admin   blocking clients of the two, to make and look at things
     namespace          a namespace of the test's own
@@ -88,11 +88,12 @@ def control_plane() -> ControlPlane:
 
 @pytest.fixture(scope="module")
 def own_control_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
-    """Return a control plane that the tests of one file may disturb; never two at a time, for their memory."""
+    """Return a control plane that the tests of one file may disturb; two at a time at most, for their memory."""
     options: tuple[str, ...] = getattr(request.module, "CONTROL_PLANE_OPTIONS", ())
     folder = Path(os.environ[_SESSION])
-    with locked(folder / "own.turn"):
-        plane = _started("own", *options)
+    place = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 2
+    with locked(folder / f"own-{place}.turn"):
+        plane = _started(f"own-{place}", *options)
         try:
             yield plane
         finally:
