@@ -14,7 +14,7 @@ from pathlib import Path
 
 # read from a file: Airflow stores the text of every DAG file
 HIDDEN = {"TOKEN": {"value": Path("TOKEN_FILE").read_text(), "hidden": True}}
-SHOW = "echo token is $TOKEN; echo length $(printf %s $TOKEN | wc -c); sleep 15; echo again $TOKEN >&2; exit 1"
+SHOW = "echo token is $TOKEN; echo length $(printf %s $TOKEN | wc -c); sleep 40; echo again $TOKEN >&2; exit 1"
 
 PyTorchJobOperator(task_id="train", command=SHOW, env=HIDDEN, workers=1, logs="all", **REAL)
 """

@@ -88,6 +88,7 @@ class _Merge:
         self._positions = {name: at for name, text in cursor.positions.items() if (at := Position.parse(text))}
         self._waiting: dict[str, deque[str]] = {}
         self._known: set[str] = set()
+        self._heard_of: set[str] = set()
         self._readers: dict[str, PodReader] = {}
         self._news = asyncio.Event()
         self.error: Exception | None = None
@@ -103,7 +104,7 @@ class _Merge:
     async def _run(self, statuses: AsyncIterator[Status]) -> None:
         async with AsyncExitStack() as stack:
             snapshots = await stack.enter_async_context(closing_stream(statuses))
-            first = await anext(snapshots)
+            first = self._last = await anext(snapshots)
             self._check_names(first)
             await self._subscribe(stack, first)
             group = await stack.enter_async_context(asyncio.TaskGroup())
@@ -111,6 +112,7 @@ class _Merge:
             await self._conduct(group)
             for task in watching:
                 task.cancel()
+            await self._tell_unseen()
 
     def _check_names(self, status: Status) -> None:
         if status.phase.terminal:
@@ -142,8 +144,8 @@ class _Merge:
 
     async def _await_end(self, snapshots: AsyncIterator[Status]) -> None:
         if self._follow:
-            async for status in snapshots:
-                if status.phase.terminal:
+            async for self._last in snapshots:
+                if self._last.phase.terminal:
                     break
             self._view.end()
 
@@ -167,7 +169,19 @@ class _Merge:
         for pod, replica in self._view.names().items():
             if pod not in self._known and is_selected(replica, self._selection, self._ref.kind):
                 self._known.add(pod)
+                self._heard_of.add(replica)
                 self._waiting.setdefault(replica, deque()).append(pod)
+
+    async def _tell_unseen(self) -> None:
+        """Say whose pod was gone before anybody looked: when a run fails its operator puts out who still runs."""
+        last = self._last
+        if self._ref.kind != "PyTorchJob" or last.running_at is None or not last.phase.terminal:
+            return
+        for replica in (each.name for each in last.replicas):
+            unseen = replica not in self._heard_of and replica not in self._positions
+            if unseen and is_selected(replica, self._selection, self._ref.kind):
+                text = f"--- {replica}: its pod was gone before its log could be read ---"
+                await self.batches.put([LogLine(replica, text, str(Position("gone")), remark=True)])
 
     def _position_of(self, pod: str, replica: str) -> Position | None:
         """Return how far the pod was read: Ray's workers are numbered anew when one of them goes."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from datetime import datetime
 from typing import cast
 
 import pytest
@@ -26,6 +27,7 @@ class Run:
         self.server, self.cluster = server, cluster
         self._ended = asyncio.Event()
         self.replicas = ("master-0", "worker-0", "worker-1")
+        self.running_at: datetime | None = None
 
     def start(self, *replicas: str) -> None:
         """Have running pods."""
@@ -44,7 +46,7 @@ class Run:
         if not self._ended.is_set():
             yield Status(REF, Phase.RUNNING, replicas=replicas)
         await self._ended.wait()
-        yield Status(REF, Phase.SUCCEEDED, replicas=replicas)
+        yield Status(REF, Phase.SUCCEEDED, replicas=replicas, running_at=self.running_at)
 
     def lines(
         self, selection: LogSelection = "all", cursor: LogCursor | None = None, *, follow: bool = True

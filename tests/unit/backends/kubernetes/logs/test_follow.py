@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing, suppress
+from datetime import UTC, datetime
 
 import pytest
 
@@ -150,6 +151,18 @@ async def test_a_pod_that_ended_before_it_was_deleted_leaves_no_doubt(run: Run) 
     run.server.remove(PODS, "bert-master-0")
     run.end()
     assert texts(await reading.end()) == ["begun", "done"]
+
+
+async def test_a_pod_that_was_gone_before_anybody_looked_is_told_of_once(run: Run) -> None:
+    run.running_at = datetime(2026, 5, 1, tzinfo=UTC)
+    run.start("master-0")
+    run.server.log("bert-master-0").write("wrong")
+    run.end("master-0")
+    lines = await run.read(("master-0", "worker-1"))
+    told = "--- worker-1: its pod was gone before its log could be read ---"
+    assert [(line.text, line.remark) for line in lines] == [("wrong", False), (told, True)]
+    cursor = LogCursor(positions={line.replica: line.position for line in lines})
+    assert await run.read(("master-0", "worker-1"), cursor) == []
 
 
 async def test_a_replica_that_is_not_there_is_an_error_that_names_those_that_are(run: Run) -> None:
