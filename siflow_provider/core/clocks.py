@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from siflow_provider.core.diagnosis import Evidence, diagnose
-from siflow_provider.core.status import Failure, FailureClass, Phase, Status
+from siflow_provider.core.status import Failure, FailureClass, Phase, ReplicaStatus, Status
 from siflow_provider.spec.duration import format_duration
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from siflow_provider.core.outcome import FollowPolicy
 
 __all__ = ["Clock", "Sight", "due_clock", "duration_text", "expiry_failure", "expiry_of_stop", "next_moment", "stopper"]
@@ -164,15 +166,24 @@ def expiry_failure(clock: Clock, policy: FollowPolicy, status: Status) -> Failur
 
 def _image_failure(policy: FollowPolicy, status: Status) -> Failure:
     """Return the failure of a run whose image can't be pulled; whether a retry may cure it lies in the error."""
-    waits = next((each for each in status.replicas if each.reason and each.phase is Phase.STARTING), None)
     failed = f"{status.failed_pulls} failed pull{'' if status.failed_pulls == 1 else 's'}"
     limit = f"{Clock.IMAGE} of {policy.image_pull_retries}: {failed} of one replica's image"
-    if waits is not None:
-        found = diagnose(Evidence(replica=waits.name, rank=waits.rank, reason=waits.reason))
+    for replica, said in _troubles(status):
+        found = diagnose(Evidence(replica=replica.name, rank=replica.rank, reason=said))
         if found.category is FailureClass.IMAGE:
             return found.model_copy(update={"summary": f"{limit}: {found.summary}"})
     hint = "Check the image's name, tag, registry and pull secret."
     return Failure(category=FailureClass.IMAGE, summary=f"{limit}{_waiting(status)}", hint=hint)
+
+
+def _troubles(status: Status) -> Iterator[tuple[ReplicaStatus, str]]:
+    """Yield what each replica waits for, then what its events say: one may come before the state that it tells of."""
+    replicas = {each.name: each for each in status.replicas}
+    yield from ((each, each.reason) for each in replicas.values() if each.reason and each.phase is Phase.STARTING)
+    for event in status.events:
+        name, _, text = event.text.partition(": ")
+        if event.warning and name in replicas:
+            yield replicas[name], text
 
 
 def _waiting(status: Status) -> str:

@@ -10,9 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from siflow_provider.core.clocks import Clock, Sight, due_clock, duration_text, expiry_of_stop, next_moment, stopper
+from siflow_provider.core.clocks import (
+    Clock,
+    Sight,
+    due_clock,
+    duration_text,
+    expiry_failure,
+    expiry_of_stop,
+    next_moment,
+    stopper,
+)
 from siflow_provider.core.outcome import FollowPolicy
-from siflow_provider.core.status import JobRef, Phase, Status
+from siflow_provider.core.status import Event, FailureClass, JobRef, Phase, ReplicaStatus, Status
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 REF = JobRef(backend="scripted", kind="PyTorchJob", name="train-x", uid="1", task_uuid="2")
@@ -106,6 +115,19 @@ def test_lengths_read_as_the_form_writes_them(seconds: float, text: str) -> None
 def test_failed_pulls_over_the_allowed_number_are_due_at_once(allowed: int, failed: int, due: bool) -> None:
     seen = sight(Phase.STARTING, failed_pulls=failed)
     assert (due_clock(FollowPolicy(image_pull_retries=allowed), seen, at(200)) is Clock.IMAGE) is due
+
+
+def test_event_of_a_failed_pull_names_the_replica_whose_state_does_not_tell_of_it_yet() -> None:
+    replicas = (
+        ReplicaStatus("master-0", "master", Phase.RUNNING, rank=0),
+        ReplicaStatus("worker-0", "worker", Phase.STARTING, rank=1, reason="its containers are being made on node-1"),
+    )
+    text = 'worker-0: Failed: Failed to pull image "a/b:1": failed to resolve image: a/b:1: not found'
+    events = (Event(time=at(190), text=text, warning=True),)
+    status = Status(ref=REF, phase=Phase.STARTING, replicas=replicas, events=events, failed_pulls=1)
+    failure = expiry_failure(Clock.IMAGE, FollowPolicy(image_pull_retries=0), status)
+    assert (failure.category, failure.replica, failure.rank) == (FailureClass.IMAGE, "worker-0", 1)
+    assert "a/b:1" in failure.summary
 
 
 @pytest.mark.parametrize("allowed", [-1, None])
