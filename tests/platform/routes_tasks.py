@@ -89,6 +89,7 @@ class Filter(BaseModel):
 @router.get("/tasks")
 async def list_tasks(request: Request, query: Annotated[Filter, Query()]) -> models.Rows[models.TaskBrief]:
     """List tasks, newest first, those that are too new left out."""
+    query = Filter.model_validate(dict(request.query_params))  # FastAPI 0.120 reads no alias of a query's model
     platform, user = of(request), request.state.user
     now, place = datetime.now(UTC), (request.headers.get("X-Region"), request.headers.get("X-Cluster"))
     found = [
