@@ -3,7 +3,7 @@
     control_plane      real API server, controllers, Kueue, operators, four fake nodes and a real one: started once for
                        the whole run, shared by all pytest-xdist workers, gone when the run is. Each test that uses it
                        is marked `cluster`. Never disturb it.
-    own_control_plane  one that the tests of a file may disturb (restart, pause, forget); two at a time. A file's
+    own_control_plane  one that the tests of a file may disturb (restart, pause, forget); a worker's own. A file's
                        CONTROL_PLANE_OPTIONS = ("--real-node",) or ("--trainer",) or ("--elastic",) asks for more
     admin, own_admin   blocking clients of the two, to make and look at things
     namespace          a namespace of the test's own
@@ -88,17 +88,14 @@ def control_plane() -> ControlPlane:
 
 @pytest.fixture(scope="module")
 def own_control_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
-    """Return a control plane that the tests of one file may disturb; two at a time at most, for their memory."""
+    """Return a control plane that the tests of one file may disturb: as many at a time as there are xdist workers."""
     options: tuple[str, ...] = getattr(request.module, "CONTROL_PLANE_OPTIONS", ())
-    folder = Path(os.environ[_SESSION])
-    place = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 2
-    with locked(folder / f"own-{place}.turn"):
-        plane = _started(f"own-{place}", *options)
-        try:
-            yield plane
-        finally:
-            run("down", plane.folder)
-            shutil.rmtree(plane.folder)
+    plane = _started(f"own-{os.environ.get('PYTEST_XDIST_WORKER', 'main')}", *options)
+    try:
+        yield plane
+    finally:
+        run("down", plane.folder)
+        shutil.rmtree(plane.folder)
 
 
 @pytest.fixture(scope="session")
