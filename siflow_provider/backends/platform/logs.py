@@ -87,7 +87,8 @@ class LogReader:
             raise BackendUnavailable(str(error)) from error
         data = answer.data
         found = data.get("logs") if isinstance(data, dict) else data or answer.body.get("logs")
-        return [entry for entry in found or [] if isinstance(entry, dict)]
+        entries = found if isinstance(found, list) else []
+        return [entry for entry in entries if isinstance(entry, dict)]
 
 
 def pieces(replica: str, entry: Mapping[str, Any], number: int, start: int) -> list[LogLine]:

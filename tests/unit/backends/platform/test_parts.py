@@ -127,15 +127,18 @@ def test_pieces_of_a_line_are_the_line_and_reading_goes_on_behind_any_of_them(te
 
 
 class Answers:
-    """A client that keeps what it is asked, and has ten entries."""
+    """A client that keeps what it is asked, and has ten entries, or what it is told to have."""
 
-    def __init__(self) -> None:
+    def __init__(self, logs: Any = None) -> None:
         self.asked: list[dict[str, str]] = []
+        self._logs = logs
 
     async def get(self, path: str, params: dict[str, str]) -> Any:
         from siflow_provider.backends.platform.answers import Answer
 
         self.asked.append({"path": path, **params})
+        if self._logs is not None:
+            return Answer({"logs": self._logs})
         entries = [{"content": str(number)} for number in range(10)]
         return Answer({"logs": entries[: int(params["limit"])] or None})
 
@@ -147,3 +150,9 @@ async def test_a_query_without_an_offset_reads_again_from_the_beginning() -> Non
     assert [entry["content"] for entry in await reader.entries("u", "", 7)] == ["7", "8", "9"]
     assert client.asked == [{"path": "/logs/u", "limit": "2007", "order": "asc"}]
     assert not reader.by_pod
+
+
+@pytest.mark.parametrize("logs", [True, 7, "text", {"content": "text"}, [1, None]])
+async def test_an_answer_of_another_shape_holds_no_lines(logs: Any) -> None:
+    reader = LogReader(Answers(logs), {"path": "/logs/{uuid}"})  # type: ignore[arg-type] # only `get` is used
+    assert await reader.entries("u", "", 0) == []
