@@ -93,13 +93,17 @@ class Reader:
         """Let the fake answer one call with a text, and return the error that our client makes of it."""
         method, path = key
         pattern = path.replace("{uuid}", "[^/]+") + "$"
-        fault = {"method": method.upper(), "path": pattern, "body": text, "times": 9}
-        self.fake.post(f"{self.url}/control", json={"faults": [fault]}).raise_for_status()
+        self._plant({"method": method.upper(), "path": pattern, "body": text, "times": 9})
         try:
             self.loop.run(_awaited(CALLS[key](self.place)))
         except SiflowError as error:
             return error
+        finally:
+            self._plant()  # what was not asked for must meet nobody else
         return None
+
+    def _plant(self, *faults: dict[str, Any]) -> None:
+        self.fake.post(f"{self.url}/control", json={"faults": faults}).raise_for_status()
 
 
 async def _awaited(work: Awaitable[object]) -> object:
