@@ -177,6 +177,8 @@ class _Merge:
         last = self._last
         if self._ref.kind != "PyTorchJob" or last.running_at is None or not last.phase.terminal:
             return
+        if not self._view.names():  # the whole run was deleted: nobody expects lines of it
+            return
         for replica in (each.name for each in last.replicas):
             unseen = replica not in self._heard_of and replica not in self._positions
             if unseen and is_selected(replica, self._selection, self._ref.kind):
