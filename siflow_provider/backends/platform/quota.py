@@ -63,12 +63,16 @@ async def answer_quota(client: Client, task: ResolvedTask, settings: Settings, *
 
 
 def _units(task: ResolvedTask) -> int:
+    return _head_units(task) + task.task.compute.units_per_replica * task.task.workers
+
+
+def _head_units(task: ResolvedTask) -> int:
+    """Return what the master or the head asks of the workers' instance: none where it has an instance of its own."""
     form = task.task
-    workers = form.compute.units_per_replica * form.workers
     if task.head is not None and task.head.instance != task.flavors[0].instance:
-        return workers  # the head's own units are of another row
+        return 0
     head = form.ray.head.units if isinstance(form, RayJob) and form.ray.head is not None else None
-    return workers + (head or form.compute.units_per_replica)
+    return head or form.compute.units_per_replica
 
 
 def _unknown(pool: str, why: str) -> QuotaReport:
@@ -106,12 +110,17 @@ async def _idle(client: Client, task: ResolvedTask, row: InstanceRow, spelling: 
 
 def _pieces(task: ResolvedTask, free: list[int], seen: str) -> Answer:
     """Return whether every replica finds a node; free units that fit no replica are fragments."""
-    each = task.task.compute.units_per_replica
-    replicas, room = task.task.workers + 1, sum(max(0, one) // each for one in free)
-    left = sum(max(0, one) % each for one in free)
+    each, head, nodes = task.task.compute.units_per_replica, _head_units(task), [max(0, one) for one in free]
+    replicas, placed = task.task.workers + (head > 0), 0
+    place = min((index for index, one in enumerate(nodes) if one >= head > 0), key=nodes.__getitem__, default=None)
+    if place is not None:
+        nodes[place], placed = nodes[place] - head, 1
+    room = placed + sum(one // each for one in nodes)
+    left = sum(one % each for one in nodes)
     fragments = f", {left} left over in pieces" if left else ""
     told = f"{seen}; {room} of {replicas} replicas of {each} units fit on {len(free)} nodes{fragments}"
-    return Answer(Verdict.YES if room >= replicas else Verdict.NO, told)
+    fits = room >= replicas and (placed > 0 or head == 0)
+    return Answer(Verdict.YES if fits else Verdict.NO, told)
 
 
 def _fit(need: int, have: int, row: InstanceRow, where: str) -> Answer:
