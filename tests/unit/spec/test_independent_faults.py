@@ -76,7 +76,7 @@ def independent(draw: st.DrawFn) -> tuple[str, list[Row]]:
     return kind, chosen
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=1000, deadline=None)
 @given(independent())
 def test_every_one_of_several_independent_faults_is_told_once(drawn: tuple[str, list[Row]]) -> None:
     kind, faults = drawn

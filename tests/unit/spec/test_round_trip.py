@@ -50,7 +50,7 @@ def test_masked_dump_holds_no_hidden_value_and_keeps_everything_else(form: dict[
     assert yaml.safe_load(dump(task)) == masked
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=600, deadline=None)
 @given(damaged())
 def test_no_form_breaks_the_checker(form: Any) -> None:
     for templates in (False, True):
