@@ -21,10 +21,10 @@ VERSIONS = {"PyTorchJob": "kubeflow.org/v1", "RayJob": "ray.io/v1"}
 _IN_FORM = {"cpu": "1", "memory": "1Gi"}
 
 
-def opened(kubeconfig: Path, namespace: str) -> KubernetesBackend:
+def opened(kubeconfig: Path, namespace: str, **settings: Any) -> KubernetesBackend:
     """Return a backend on that namespace, not yet opened."""
     options = {"kube_config_path": str(kubeconfig), "namespace": namespace}
-    return KubernetesBackend(Settings(backend="kubernetes", kubernetes=options))
+    return KubernetesBackend(Settings(backend="kubernetes", kubernetes=options, **settings))
 
 
 def task(

@@ -5,11 +5,8 @@ Nothing asks for CPU but Ray's small helpers, so that many pods are on the node 
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-from siflow_provider.backends.kubernetes.backend import KubernetesBackend
-from siflow_provider.backends.settings import Settings
 from siflow_provider.spec.catalog import load_catalog
 from siflow_provider.spec.load import load
 from siflow_provider.spec.resolve import Defaults, ResolvedTask, resolve
@@ -22,12 +19,6 @@ CATALOG: dict[str, Any] = {
 }
 ON = {"node_selector": {"type": "real"}}
 _SIZES = {"PyTorchJob": ("base:test", "tiny"), "RayJob": ("ray:test", "ray")}
-
-
-def opened(kubeconfig: Path, namespace: str, **settings: Any) -> KubernetesBackend:
-    """Return a backend on that namespace, not yet opened."""
-    options = {"kube_config_path": str(kubeconfig), "namespace": namespace}
-    return KubernetesBackend(Settings(backend="kubernetes", kubernetes=options, **settings))
 
 
 def real_task(command: str, *, queue: str | None = None, kind: str = "PyTorchJob", **form: Any) -> ResolvedTask:

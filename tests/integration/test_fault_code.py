@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
@@ -14,7 +13,6 @@ from tests.contract.life import Told, run_to_end, texts
 from tests.contract.worlds.kubernetes import KubernetesWorld
 from tests.control_plane.plane import ControlPlane
 from tests.control_plane.queues import Queues
-from tests.integration.kubernetes_tasks import opened
 
 # torchrun 1.13 reads "no redirection" (its default) as nothing on Python 3.11; with 1 each line has a prefix
 _RANKS = "torchrun -r 1 -t 1 --nproc_per_node=2 --no_python bash -c 'echo rank $RANK of $WORLD_SIZE, $LOCAL_RANK here'"
@@ -23,12 +21,6 @@ _FETCH = {
     "command": ["bash", "-c", "echo no such bucket; exit 3"],
 }  # fmt: skip
 _FIRST_FETCH = {"spec": {"pytorchReplicaSpecs": {"Master": {"template": {"spec": {"initContainers": [_FETCH]}}}}}}
-
-
-@pytest.fixture
-async def backend(control_plane: ControlPlane, namespace: str) -> AsyncIterator[KubernetesBackend]:
-    async with opened(control_plane.kubeconfig, namespace) as made:
-        yield made
 
 
 @pytest.fixture

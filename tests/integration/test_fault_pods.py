@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 import pytest
@@ -17,17 +16,11 @@ from tests.contract.worlds.kubernetes import KubernetesWorld
 from tests.control_plane.admin import Admin
 from tests.control_plane.plane import ControlPlane
 from tests.control_plane.queues import Queues
-from tests.integration.kubernetes_tasks import manifest, opened, task
+from tests.integration.kubernetes_tasks import manifest, task
 
 _SOON_SECONDS = 30
 _ENDS_SLOWLY = "trap 'sleep 4; exit 1' TERM; sleep 600 & wait"
 """A program that saves its state first: one that is gone at once the operator may not miss, and start anew."""
-
-
-@pytest.fixture
-async def backend(control_plane: ControlPlane, namespace: str) -> AsyncIterator[KubernetesBackend]:
-    async with opened(control_plane.kubeconfig, namespace) as made:
-        yield made
 
 
 def pod_path(admin: Admin, ref: JobRef, replica: str) -> str:

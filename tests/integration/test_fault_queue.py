@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import replace
-
-import pytest
 
 from siflow_provider.backends.kubernetes.backend import KubernetesBackend
 from siflow_provider.core.identity import Identity
@@ -18,18 +15,11 @@ from siflow_provider.core.status import JobRef, Phase
 from siflow_provider.spec.resolve import ResolvedTask
 from tests.contract.life import Told, until, until_phase
 from tests.control_plane.admin import Admin
-from tests.control_plane.plane import ControlPlane
 from tests.control_plane.queues import GPU, Queues, Quota
-from tests.integration.kubernetes_tasks import manifest, opened, task
+from tests.integration.kubernetes_tasks import manifest, task
 
 _CLOCK_SECONDS = 10
 _PREEMPTS = {"withinClusterQueue": "LowerPriority"}
-
-
-@pytest.fixture
-async def backend(control_plane: ControlPlane, namespace: str) -> AsyncIterator[KubernetesBackend]:
-    async with opened(control_plane.kubeconfig, namespace) as made:
-        yield made
 
 
 class Followed:

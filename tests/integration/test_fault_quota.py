@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -11,17 +10,10 @@ from siflow_provider.backends.kubernetes.backend import KubernetesBackend
 from siflow_provider.core.status import JobRef, Kind, Phase
 from tests.contract.life import until, until_phase
 from tests.control_plane.admin import Admin, Object
-from tests.control_plane.plane import ControlPlane
 from tests.control_plane.queues import GPU, Queues
-from tests.integration.kubernetes_tasks import manifest, opened, task
+from tests.integration.kubernetes_tasks import manifest, task
 
 _SOON_SECONDS = 30
-
-
-@pytest.fixture
-async def backend(control_plane: ControlPlane, namespace: str) -> AsyncIterator[KubernetesBackend]:
-    async with opened(control_plane.kubeconfig, namespace) as made:
-        yield made
 
 
 @pytest.fixture

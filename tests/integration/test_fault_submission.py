@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import AsyncIterator
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -33,12 +32,6 @@ from tests.integration.kubernetes_tasks import manifest, opened, task
 
 _BROKEN_RUNS = 24
 _AT_ONCE = 30
-
-
-@pytest.fixture
-async def backend(control_plane: ControlPlane, namespace: str) -> AsyncIterator[KubernetesBackend]:
-    async with opened(control_plane.kubeconfig, namespace) as made:
-        yield made
 
 
 @pytest.fixture

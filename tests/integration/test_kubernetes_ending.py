@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
-
-import pytest
 
 from siflow_provider.backends.kubernetes.backend import KubernetesBackend
 from siflow_provider.core.identity import Identity
@@ -18,17 +15,11 @@ from tests.contract.life import mine, until_phase
 from tests.control_plane.admin import Admin
 from tests.control_plane.plane import ControlPlane
 from tests.control_plane.queues import Queues
-from tests.integration.kubernetes_tasks import manifest, opened, path, task
+from tests.integration.kubernetes_tasks import manifest, path, task
 from tests.unit.cli.airflow_answers import TOKEN, AirflowAnswers
 from tests.unit.cli.conftest import Command
 
 _SHARED = Mount("shared_storage", "scratch", "/tmp/ray", pvc="scratch", sub_path="team")
-
-
-@pytest.fixture
-async def backend(control_plane: ControlPlane, namespace: str) -> AsyncIterator[KubernetesBackend]:
-    async with opened(control_plane.kubeconfig, namespace) as made:
-        yield made
 
 
 async def shared_run(backend: KubernetesBackend, queues: Queues, identity: Identity, **storage: object) -> JobRef:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -19,15 +18,8 @@ from siflow_provider.core.status import Phase
 from siflow_provider.errors import BackendUnavailable, NameTaken, NoRoomYet
 from tests.contract.life import Told, until_phase
 from tests.control_plane.admin import Admin
-from tests.control_plane.plane import ControlPlane
 from tests.control_plane.queues import Queues
-from tests.integration.kubernetes_tasks import manifest, opened, owners, path, task
-
-
-@pytest.fixture
-async def backend(control_plane: ControlPlane, namespace: str) -> AsyncIterator[KubernetesBackend]:
-    async with opened(control_plane.kubeconfig, namespace) as made:
-        yield made
+from tests.integration.kubernetes_tasks import manifest, owners, path, task
 
 
 @pytest.fixture

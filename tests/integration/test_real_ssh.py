@@ -12,7 +12,8 @@ from tests.control_plane.admin import Admin
 from tests.control_plane.plane import ControlPlane
 from tests.control_plane.queues import Queues
 from tests.control_plane.volumes import claim
-from tests.integration.real_tasks import opened, real_task
+from tests.integration.kubernetes_tasks import opened
+from tests.integration.real_tasks import real_task
 
 ROUND = """
 [ "$RANK" = 0 ] || sleep 600
