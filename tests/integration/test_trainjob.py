@@ -25,7 +25,7 @@ from siflow_provider.spec.resolve import Flavor, ResolvedTask
 from tests.contract.life import end, read, start, texts, until, until_phase
 from tests.control_plane.admin import Admin
 from tests.control_plane.plane import ControlPlane
-from tests.control_plane.queues import GPU, Queues, unique
+from tests.control_plane.queues import GPU, Queues, own_place
 from tests.golden.manifests import TRAINJOB_FORMS, rendered_trainjob
 from tests.integration.clusters import settings_for
 from tests.integration.kubernetes_tasks import manifest, owners, path, task
@@ -51,18 +51,14 @@ END
 
 
 @pytest.fixture
-def namespace(own_admin: Admin) -> Iterator[str]:
-    name = unique("trainer")
-    own_admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-    yield name
-    own_admin.delete(own_admin.path("Namespace", name))
+def queues(own_admin: Admin) -> Iterator[Queues]:
+    with own_place(own_admin) as place:
+        yield place
 
 
 @pytest.fixture
-def queues(own_admin: Admin, namespace: str) -> Iterator[Queues]:
-    queues = Queues(own_admin, namespace)
-    yield queues
-    queues.close()
+def namespace(queues: Queues) -> str:
+    return queues.namespace
 
 
 @pytest.fixture
