@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import resource
 import secrets
 import subprocess
@@ -42,7 +41,7 @@ def platform() -> Iterator[str]:
     """Run a fake platform and return where it is."""
     port = find_free_port()
     command = [sys.executable, "-m", "tests.platform", "--port", str(port)]
-    process = subprocess.Popen(command, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
+    process = subprocess.Popen(command)
     url = f"http://127.0.0.1:{port}"
     try:
         deadline = time.monotonic() + 60
