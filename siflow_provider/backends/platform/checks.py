@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
@@ -65,11 +66,8 @@ async def _named(place: Place, settings: Settings) -> str:
     if settings.catalog is None:
         return "there is no catalog"
     there = {(row.resource_pool_name, row.instance_name) for row in await read_rows(place.client, settings)}
-    named = {
-        (entry.resource_pool, entry.instance)
-        for entry in load_catalog(settings.catalog).queues
-        if entry.resource_pool is not None
-    }
+    queues = (await asyncio.to_thread(load_catalog, settings.catalog)).queues
+    named = {(entry.resource_pool, entry.instance) for entry in queues if entry.resource_pool is not None}
     absent = sorted(named - there)
     if absent:
         pool, instance = absent[0]

@@ -112,7 +112,10 @@ def _pieces(task: ResolvedTask, free: list[int], seen: str) -> Answer:
     """Return whether every replica finds a node; free units that fit no replica are fragments."""
     each, head, nodes = task.task.compute.units_per_replica, _head_units(task), [max(0, one) for one in free]
     replicas, placed = task.task.workers + (head > 0), 0
-    place = min((index for index, one in enumerate(nodes) if one >= head > 0), key=nodes.__getitem__, default=None)
+    # the head goes where it takes room from the fewest workers, and there where the least is left over
+    holds = [index for index, one in enumerate(nodes) if one >= head > 0]
+    lost = {index: nodes[index] // each - (nodes[index] - head) // each for index in holds}
+    place = min(holds, key=lambda index: (lost[index], nodes[index]), default=None)
     if place is not None:
         nodes[place], placed = nodes[place] - head, 1
     room = placed + sum(one // each for one in nodes)

@@ -9,7 +9,7 @@ from siflow_provider.core.protocol import RenderContext
 from siflow_provider.spec.hidden import Hidden
 from siflow_provider.spec.quantity import Resources
 from siflow_provider.spec.resolve import Flavor, ResolvedTask
-from siflow_provider.spec.task import PyTorchJob
+from siflow_provider.spec.task import PyTorchJob, RayJob
 from tests.platform.names import POOL
 from tests.platform.server import RunningPlatform
 
@@ -17,7 +17,7 @@ CREATE = ("POST", "/task-service/v1/tasks")
 
 
 def task(*, units: int = 1, hidden: dict[str, str] | None = None, **form: Any) -> ResolvedTask:
-    """Return a task on the fake's CPU pool."""
+    """Return a task on the fake's CPU pool: a RayJob where the form has a part `ray`."""
     raw = {
         "image": "registry.example/torch:2",
         "command": "true",
@@ -25,7 +25,7 @@ def task(*, units: int = 1, hidden: dict[str, str] | None = None, **form: Any) -
         **form,
     }
     return ResolvedTask(
-        task=PyTorchJob.model_validate(raw),
+        task=(RayJob if "ray" in form else PyTorchJob).model_validate(raw),
         image="registry.example/torch:2",
         env={},
         hidden={name: Hidden(value) for name, value in (hidden or {}).items()},

@@ -61,3 +61,16 @@ async def test_fragments_are_told_where_the_connection_spells_how_nodes_are_list
         assert (await backend.quota(task(units=5, workers=9))).idle.verdict is Verdict.YES
         running.change(faults=[{"path": "nodes$", "status": 403}])
         assert (await backend.quota(task())).idle.verdict is Verdict.UNKNOWN
+
+
+async def test_the_head_is_counted_on_the_node_where_it_takes_room_from_no_worker(
+    running: RunningPlatform, settings: Settings
+) -> None:
+    spelt = settings.model_copy(update={"api_overrides": {**settings.api_overrides, "nodes": NODES}})
+    async with PlatformBackend(spelt, QUICK) as backend:
+        # 12 nodes of 8 units and one of 4: two workers of 3 leave 2 units, which hold the head
+        full = task(units=3, workers=25, ray={"head": {"instance": "cpu.demo-1", "units": 2}})
+        assert (await backend.quota(full)).idle.verdict is Verdict.YES
+        above = await backend.quota(task(units=3, workers=26, ray={"head": {"instance": "cpu.demo-1", "units": 2}}))
+        assert (above.available.verdict, above.idle.verdict) == (Verdict.YES, Verdict.NO)
+        assert "26 of 27 replicas" in above.idle.text
