@@ -2,8 +2,9 @@
 
 On a real API server with real controllers, for each number of jobs and each trigger in a fresh process: makes the jobs,
 waits for all of them in one event loop, counts the requests that leave the process (in aiohttp), its CPU time and its
-memory, then ends a sample of the jobs and takes the time from sending their end to the API server until the trigger
-fires. The triggers keep their default intervals. Nothing is judged: it prints.
+memory, then ends a sample of the jobs. Of each end two times are printed: `write`, from sending its terminal condition
+until the API server has it, which is that server's time and nobody's merit; and `event`, from there until the trigger
+fires. Their sum is the whole. The triggers keep their default intervals. Nothing is judged: it prints.
 
     python -m bench.waiting [--jobs 100 1000 10000] [--hold 60] [--sample 100] [--over 20] [--limit 1800]
 
@@ -46,11 +47,20 @@ COMPARED = ("requests/min", "CPU s/min", "MiB", "event p50 s", "event p99 s")
 
 
 @dataclass(frozen=True)
+class End:
+    """One job's end: when it was sent, when the API server had answered that it is written, when the trigger fired."""
+
+    sent: float
+    written: float
+    fired: float
+
+
+@dataclass(frozen=True)
 class Result:
-    """What one trigger cost for one number of jobs: what holding cost, and the seconds until each event."""
+    """What one trigger cost for one number of jobs: what holding cost, and the ends that it told of."""
 
     held: Held
-    latencies: list[float]
+    ends: list[End]
     missing: int
     odd: list[str]
     warnings: list[str]
@@ -135,28 +145,31 @@ def _measured(child: Child, maker: Maker, order: Order, options: argparse.Namesp
     fired = {told["event"] for told in early}
     step = max(1, len(order.waiting) // options.sample)
     sample = [one for one in order.waiting[::step] if one["name"] not in fired][: options.sample]
-    sent = maker.end(sample, options.over / max(1, len(sample)))
-    seen: dict[str, float] = {}
+    ended = maker.end(sample, options.over / max(1, len(sample)))
+    seen: dict[str, End] = {}
     for told in child.told(options.patience):
         if "error" in told:
             early.append(told)
-        elif told["event"] in sent:
-            seen[told["event"]] = told["at"] - sent[told["event"]]
-        if len(seen) == len(sent):
+        elif told["event"] in ended:
+            seen[told["event"]] = End(*ended[told["event"]], fired=told["at"])
+        if len(seen) == len(ended):
             break
     odd = [f"{told['event']}: {told.get('error') or told.get('payload')}" for told in early]
-    return Result(held, sorted(seen.values()), len(sent) - len(seen), odd, child.warnings())
+    return Result(held, list(seen.values()), len(ended) - len(seen), odd, child.warnings())
 
 
 def percentile(values: list[float], part: float) -> float:
     """Return the value that this part of all does not exceed."""
-    return values[min(len(values) - 1, int(len(values) * part))] if values else float("nan")
+    return sorted(values)[min(len(values) - 1, int(len(values) * part))] if values else float("nan")
 
 
 def figures(result: Result) -> dict[str, float]:
     """Return the figures that are printed, by the table's heads."""
     held = result.held
     minutes = held.seconds / 60
+    writes = [end.written - end.sent for end in result.ends]
+    events = [end.fired - end.written for end in result.ends]
+    whole = [end.fired - end.sent for end in result.ends]
     return {
         "requests/min": sum(held.requests.values()) / minutes,
         "connections/min": held.connections / minutes,
@@ -164,9 +177,12 @@ def figures(result: Result) -> dict[str, float]:
         "CPU s before": held.cpu_before,
         "MiB": held.memory,
         "loop late s": held.late,
-        "event p50 s": percentile(result.latencies, 0.5),
-        "event p99 s": percentile(result.latencies, 0.99),
-        "ends": len(result.latencies),
+        "write p50 s": percentile(writes, 0.5),
+        "write p99 s": percentile(writes, 0.99),
+        "event p50 s": percentile(events, 0.5),
+        "event p99 s": percentile(events, 0.99),
+        "whole p99 s": percentile(whole, 0.99),
+        "ends": len(result.ends),
     }
 
 

@@ -159,15 +159,16 @@ class Maker:
             time.sleep(1)
         raise TooSlow(f"of {count} Workloads there were only {there}")
 
-    def end(self, waiting: list[dict[str, Any]], pause: float) -> dict[str, float]:
-        """End the jobs one after the other; return when each end was sent off, which is before it was written."""
-        sent = {}
+    def end(self, waiting: list[dict[str, Any]], pause: float) -> dict[str, tuple[float, float]]:
+        """End the jobs one after the other; return when each end was sent off, and when it was known to be written."""
+        ended = {}
         for one in waiting:
             name, status = one["name"], _ENDS[self.trigger]()
-            sent[name] = time.time()
+            sent = time.time()
             self.admin.patch(self._path(name), {"status": status}, sub="status")
+            ended[name] = sent, time.time()
             time.sleep(pause)
-        return sent
+        return ended
 
     def _path(self, name: str) -> str:
         kind, version = _KINDS[self.trigger]

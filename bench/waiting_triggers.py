@@ -33,6 +33,9 @@ OURS, JOBS, PODS = "RunTrigger", "KubernetesJobTrigger", "KubernetesPodTrigger"
 CONNECTION = "bench_waiting"
 DAY = 86_400
 QUIET = 15.0
+IDLE = 0.25
+"""Of a core: a trigger that polls never gets quieter than its polls."""
+LONGEST = 300.0
 LISTS = {"list pods", "list pytorchjobs", "list workloads"}
 
 
@@ -159,7 +162,10 @@ class Holder:
         make = TRIGGERS[self._order.trigger](self._order)
         gc.collect()
         base, cpu_before = memory(), cpu()
-        waiting = [asyncio.create_task(self._follow(make(one), one["name"])) for one in self._order.waiting]
+        waiting = []
+        for one in self._order.waiting:
+            waiting.append(asyncio.create_task(self._follow(make(one), one["name"])))
+            await asyncio.sleep(0)  # as a triggerer does between two
         await self._settle()
         before, cpu_settled, started = Counter(self._traffic.requests), cpu(), time.monotonic()
         connections, self._late = self._traffic.connections, 0.0
@@ -181,12 +187,16 @@ class Holder:
         await asyncio.Event().wait()
 
     async def _settle(self) -> None:
-        """Let all begin, and go on while lists are still being read: ten thousand objects are forty pages."""
+        """Let all begin, and go on while there is still work to do: ten thousand objects are forty pages."""
         await self._watch_itself(self._order.settle)
-        lists = -1
-        while (now := sum(self._traffic.requests[each] for each in LISTS)) != lists:
-            lists = now
+        end = time.monotonic() + LONGEST
+        lists, busy = -1, 0.0
+        while (now := sum(self._traffic.requests[each] for each in LISTS)) != lists or busy > IDLE:
+            lists, before, begun = now, cpu(), time.monotonic()
             await self._watch_itself(QUIET)
+            busy = (cpu() - before) / (time.monotonic() - begun)
+            if time.monotonic() > end:
+                return
 
     async def _watch_itself(self, seconds: float) -> None:
         """Note the highest memory, and by how much the event loop was late, for that long."""

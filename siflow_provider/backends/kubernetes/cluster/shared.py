@@ -30,6 +30,7 @@ from siflow_provider.backends.kubernetes.cluster.resources import (
     Resource,
 )
 from siflow_provider.backends.kubernetes.cluster.store import Store
+from siflow_provider.backends.kubernetes.cluster.turns import Turns
 from siflow_provider.backends.kubernetes.names import LABEL_MANAGED_BY, MANAGED_BY
 from siflow_provider.core.identity import LABEL_PREFIX
 from siflow_provider.spec.hidden import Hidden
@@ -92,10 +93,12 @@ class Cluster:
 
     Attributes:
         api: the API server.
+        turns: for those who look at what the stores show, since thousands may be woken together.
     """
 
     def __init__(self, api: Api) -> None:
         self.api = api
+        self.turns = Turns()
         self._stores: dict[tuple[Resource, str | None], Store] = {}
         self._features: tuple[float, Features] | None = None
         self._discovering = asyncio.Lock()

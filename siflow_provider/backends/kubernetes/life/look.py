@@ -24,7 +24,7 @@ from siflow_provider.backends.kubernetes.life.memory import MEMORY
 from siflow_provider.backends.kubernetes.names import QUEUE_NAME
 from siflow_provider.backends.kubernetes.state.objects import Seen, uid
 from siflow_provider.backends.kubernetes.state.queue import newest_workload
-from siflow_provider.backends.kubernetes.state.status import status_of
+from siflow_provider.backends.kubernetes.state.status import phase_of, status_of
 from siflow_provider.core.status import Phase, Status
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ async def look_closely(cluster: Cluster, ref: JobRef) -> Seen:
         _list(cluster, WORKLOADS, ref, {"labelSelector": f"{JOB_UID}={ref.uid}"} if queue_label(job) else None, blind),
     )
     seen = Seen(job=job, workload=newest_workload(workloads), clusters=clusters, pods=pods, blind=frozenset(blind))
-    if status_of(ref, seen, datetime.now(UTC)).phase in {Phase.STARTING, Phase.FAILED}:
+    if phase_of(ref, seen, datetime.now(UTC)) in {Phase.STARTING, Phase.FAILED}:
         return await _with_events(cluster, ref, seen)
     return seen
 
@@ -87,7 +87,7 @@ def has_ended(ref: JobRef, job: Mapping[str, Any]) -> bool:
     """Say whether the job's controller has written its end."""
     seen = Seen(job=job, blind=frozenset({PODS.plural, WORKLOADS.plural, EVENTS.plural}))
     living = job["metadata"].get("deletionTimestamp") is None
-    return living and status_of(ref, seen, datetime.now(UTC)).phase.terminal
+    return living and phase_of(ref, seen, datetime.now(UTC)).terminal
 
 
 def queue_label(job: Mapping[str, Any]) -> str | None:

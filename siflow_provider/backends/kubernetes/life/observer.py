@@ -30,7 +30,7 @@ from siflow_provider.backends.kubernetes.queueing.positions import Told
 from siflow_provider.backends.kubernetes.queueing.source import positions_of
 from siflow_provider.backends.kubernetes.state.objects import Seen, uid
 from siflow_provider.backends.kubernetes.state.queue import newest_workload, waits_for_its_queue
-from siflow_provider.backends.kubernetes.state.status import changes_by_time, status_of
+from siflow_provider.backends.kubernetes.state.status import changes_by_time, phase_of
 from siflow_provider.core.status import Phase, Status
 from siflow_provider.errors import BackendError, BackendUnavailable
 
@@ -45,6 +45,8 @@ __all__ = ["Observer"]
 _SETTLING_SECONDS = 1.0
 _LOOK_AGAIN_SECONDS = 30.0
 _OUTAGE_SECONDS = 5.0
+_PLACE_SECONDS = 1.0
+"""A place is a hint, told when it comes: a Kueue that restarts leaves the question open for half a minute."""
 _UNAUTHORIZED = 401
 _ENDS = frozenset({"Succeeded", "Complete", "Failed"})
 
@@ -96,6 +98,7 @@ class Observer:
             if fault is not None:
                 return self._unknown(fault)
             self._place = await self._ask_place(self._line)
+            await self._cluster.turns.mine()
             seen = await self._look()
             if self._is_told_by_events(seen) and await self._follow_events(seen):
                 seen = await self._look()
@@ -110,7 +113,7 @@ class Observer:
         return status
 
     async def _ask_place(self, line: tuple[str, str, str] | None) -> Told:
-        return (None, "") if line is None else await self._positions.place(*line)
+        return (None, "") if line is None else await self._positions.place(*line, patience=_PLACE_SECONDS)
 
     async def _stands_elsewhere(self, line: tuple[str, str, str] | None) -> bool:
         """Follow the place in a line, None for none; say whether it is another one than was known."""
@@ -126,8 +129,7 @@ class Observer:
 
     def _is_told_by_events(self, seen: Seen) -> bool:
         """Say whether events tell more: why it does not start, or, before its end is judged for good, why it failed."""
-        phase = status_of(self._ref, seen, datetime.now(UTC)).phase
-        return phase in {Phase.STARTING, Phase.RETRYING, Phase.FAILED}
+        return phase_of(self._ref, seen, datetime.now(UTC)) in {Phase.STARTING, Phase.RETRYING, Phase.FAILED}
 
     def _unknown(self, error: BackendError) -> Status:
         self._pause = _OUTAGE_SECONDS
@@ -154,6 +156,7 @@ class Observer:
         store = self._stores[resource] = self._cluster.store(resource, self._ref.namespace)
         try:
             await store.ready()
+            await self._cluster.turns.mine()
             await self._stack.enter_async_context(store.subscribe(key, name=name, wake=self._wake))
         except BackendUnavailable:
             raise

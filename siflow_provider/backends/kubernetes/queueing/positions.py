@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -71,17 +72,25 @@ class Positions:
         self._api = api
         self._queues: dict[tuple[str, str], _Queue] = {}
 
-    async def place(self, namespace: str, local_queue: str, workload: str) -> Told:
+    async def place(self, namespace: str, local_queue: str, workload: str, *, patience: float | None = None) -> Told:
         """Return the Workload's place, from 1, and a sentence; None when it does not wait there or can't be known.
 
         Never raises for what the API server answers: a place is a hint. While a look is under way, the last one
         answers; where somebody follows the queue, always.
+
+        Args:
+            namespace: of the Workload.
+            local_queue: where it waits.
+            workload: its name.
+            patience: seconds after which what is known by then will do; None waits for a look however long it takes.
         """
         now = asyncio.get_running_loop().time()
         queue = self._queue(namespace, local_queue)
-        is_fresh = queue.looked and (queue.task is not None or queue.looking.locked())
-        if now >= queue.next_look and not is_fresh:
-            await self._look_once(namespace, local_queue, queue)
+        is_known = queue.task is not None or (queue.looked and queue.looking.locked())
+        if now >= queue.next_look and not is_known:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(patience):
+                    await self._look_once(namespace, local_queue, queue)
         return queue.tell(workload)
 
     def follow(self, namespace: str, local_queue: str, workload: str, wake: asyncio.Event) -> Callable[[], None]:

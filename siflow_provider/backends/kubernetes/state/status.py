@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from siflow_provider.backends.kubernetes.state.pods import PodState
     from siflow_provider.backends.kubernetes.state.replicas import Member
 
-__all__ = ["changes_by_time", "status_of"]
+__all__ = ["changes_by_time", "phase_of", "status_of"]
 
 _UNSUSPENDED = "it is suspended by hand (spec.suspend), and no queue will let it go"
 
@@ -71,6 +71,12 @@ def status_of(ref: JobRef, seen: Seen, now: datetime) -> Status:
         leftover=verdict.leftover,
         **notes(view.job),
     )
+
+
+def phase_of(ref: JobRef, seen: Seen, now: datetime) -> Phase:
+    """Return nothing but the snapshot's phase, in a fraction of the time."""
+    view = _view(ref, seen, now)
+    return Phase.LOST if view is None else _verdict(view).phase
 
 
 def changes_by_time(ref: JobRef, seen: Seen, now: datetime) -> bool:

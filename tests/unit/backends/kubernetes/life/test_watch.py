@@ -155,17 +155,44 @@ async def test_a_login_that_is_not_taken_for_a_while_ends_nothing_and_blinds_for
     assert end.failure.exit_code == 3
 
 
+def line_up(server: FakeServer, uid: str) -> tuple[JobRef, dict[str, Any]]:
+    """Let a job wait for its queue; return its ref and the job."""
+    job, waiting = failed_job(), admitted(uid, "")
+    job["metadata"] |= {"uid": uid, "labels": {**job["metadata"]["labels"], "kueue.x-k8s.io/queue-name": "gpu"}}
+    suspended = {**job, "spec": {**job["spec"], "runPolicy": {"suspend": True}}, "status": {}}
+    server.put(PYTORCHJOBS.path("ml"), suspended)
+    server.put(WORKLOADS.path("ml"), {**waiting, "spec": {}, "status": {}})
+    return REF.model_copy(update={"uid": uid}), suspended
+
+
+async def test_an_end_is_told_while_the_question_for_the_place_in_the_queue_gets_no_answer(
+    server: FakeServer, settings: Settings, pace: Pace
+) -> None:
+    ref, job = line_up(server, "ends")
+
+    async def no_answer(request: web.Request) -> web.StreamResponse | None:
+        await asyncio.Event().wait()
+        return None
+
+    server.faults["get"].append(no_answer)
+    async with open_cluster(settings, pace=pace) as cluster, closing_stream(watch(cluster, ref)) as statuses:
+        async with asyncio.timeout(5):
+            waiting = await anext(statuses)
+        assert waiting.queue is not None
+        assert waiting.queue.position is None
+        succeeded = {**FAILED, "type": "Succeeded"}
+        server.put(PYTORCHJOBS.path("ml"), {**job, "status": {**failed_job()["status"], "conditions": [succeeded]}})
+        async with asyncio.timeout(1):
+            assert (await anext(statuses)).phase is Phase.SUCCEEDED
+
+
 async def test_a_place_in_a_queue_is_followed_on_when_the_one_who_asked_for_it_leaves(
     server: FakeServer, settings: Settings, pace: Pace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     line = "/apis/visibility.kueue.x-k8s.io/v1beta2/namespaces/ml/localqueues/gpu/pendingworkloads"
-    asked, job, waiting = asyncio.Event(), failed_job(), admitted("waits", "")
-    job["metadata"] |= {"uid": "waits", "labels": {**job["metadata"]["labels"], "kueue.x-k8s.io/queue-name": "gpu"}}
-    suspended = {**job, "spec": {**job["spec"], "runPolicy": {"suspend": True}}, "status": {}}
-    server.put(PYTORCHJOBS.path("ml"), suspended)
-    server.put(WORKLOADS.path("ml"), {**waiting, "spec": {}, "status": {}})
+    asked, (ref, _) = asyncio.Event(), line_up(server, "waits")
     first = {"metadata": {"name": "first", "namespace": "ml"}, "positionInClusterQueue": 0}
-    own = {"metadata": waiting["metadata"], "positionInClusterQueue": 1}
+    own = {"metadata": {**admitted("waits", "")["metadata"], "namespace": "ml"}, "positionInClusterQueue": 1}
     server.documents[line] = {"items": [first, own]}
 
     async def no_answer_yet(request: web.Request) -> web.StreamResponse | None:
@@ -175,7 +202,6 @@ async def test_a_place_in_a_queue_is_followed_on_when_the_one_who_asked_for_it_l
         return None
 
     server.faults["get"].append(no_answer_yet)
-    ref = REF.model_copy(update={"uid": "waits"})
     async with open_cluster(settings, pace=pace) as cluster, asyncio.timeout(10):
         monkeypatch.setattr(positions_of(cluster), "interval", 0.01)
         leaving = asyncio.create_task(last_of(watch(cluster, ref)))

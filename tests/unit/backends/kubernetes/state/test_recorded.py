@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from siflow_provider.backends.kubernetes.state.status import status_of
+from siflow_provider.backends.kubernetes.state.status import phase_of, status_of
 from siflow_provider.core.status import FailureClass, Phase, Status
 from tests.unit.backends.kubernetes.state.recording import FOLDER, read
 from tests.unit.backends.kubernetes.state.scenarios import SCENARIOS
@@ -67,7 +67,9 @@ def statuses(name: str) -> list[tuple[datetime, Status]]:
     for index, (time, seen) in enumerate(steps):
         following = steps[index + 1][0] if index + 1 < len(steps) else time + timedelta(seconds=AFTERWARDS)
         for moment in (time, max(time, following - timedelta(milliseconds=1))):
-            out.append((moment, status_of(recording.ref, seen, moment)))
+            status = status_of(recording.ref, seen, moment)
+            assert status.phase is phase_of(recording.ref, seen, moment)
+            out.append((moment, status))
     return out
 
 
