@@ -32,6 +32,8 @@ class RenderContext:
         queued: True when the cluster has a queue (Kueue): the job is created suspended, with its queue label.
         moves: what `Status.moves` of this attempt tells.
         detached: the run shall go on when its task is killed.
+        last_net_seconds: after how much running time the cluster itself shall end the run, where it can: nobody may be
+            left that watches the clock. None for no such limit.
     """
 
     identity: Identity
@@ -39,6 +41,7 @@ class RenderContext:
     queued: bool = True
     moves: Moves = Moves()  # noqa: RUF009 - frozen
     detached: bool = False
+    last_net_seconds: int | None = None
 
     @property
     def origin(self) -> Origin | None:

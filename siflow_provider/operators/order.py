@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, get_args
 
 from siflow_provider.core.identity import default_prefix
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
 
 _CHOICES = {"quota": get_args(QuotaPolicy), "on_kill_action": get_args(KillAction)}
 _LOGS = ("master", "all", "none")
+_NET_BELOW = timedelta(minutes=10)
+"""How much later than we would the cluster ends a run: it acts only where nobody of ours is left to watch the clock."""
 
 __all__ = ["Order", "check_at_parse", "form_at_parse", "order_of", "rendered_form", "spec_fields"]
 
@@ -155,7 +159,13 @@ def order_of(operator: SiflowTaskOperator, context: Context, carried: Carried) -
 
 def _render_context(operator: SiflowTaskOperator, settings: Settings, context: Context) -> RenderContext:
     detached = operator.on_kill_action == "detach"
-    return RenderContext(identity_of(context["ti"]), user_name=user_of(operator, settings), detached=detached)
+    limit = None if detached else operator.execution_timeout
+    return RenderContext(
+        identity_of(context["ti"]),
+        user_name=user_of(operator, settings),
+        detached=detached,
+        last_net_seconds=None if limit is None else math.ceil((limit + _NET_BELOW).total_seconds()),
+    )
 
 
 def _wrong_options(operator: SiflowTaskOperator) -> Iterator[Problem]:

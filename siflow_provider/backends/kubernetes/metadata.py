@@ -16,6 +16,7 @@ from siflow_provider.backends.kubernetes.names import (
     LABEL_ROLE,
     LABEL_VISIBLE,
     MANAGED_BY,
+    MAX_EXEC_TIME,
     PRIORITY_CLASS,
     QUEUE_NAME,
 )
@@ -43,6 +44,8 @@ def job_metadata(task: ResolvedTask, context: RenderContext, name: str) -> dict[
         labels[QUEUE_NAME] = str(task.flavors[0].queue)
         if task.priority_class is not None:
             labels[PRIORITY_CLASS] = task.priority_class
+        if context.last_net_seconds is not None:
+            labels[MAX_EXEC_TIME] = str(context.last_net_seconds)
         if isinstance(task.task, RayJob) and task.task.ray.autoscaling is not None:
             annotations[ELASTIC_JOB] = "true"
     if task.task.timezone:

@@ -30,6 +30,7 @@ __all__ = [
     "LABEL_ROLE",
     "LABEL_VISIBLE",
     "MANAGED_BY",
+    "MAX_EXEC_TIME",
     "PRIORITY_CLASS",
     "QUEUE_NAME",
     "RESULTS_FILE",
@@ -74,6 +75,7 @@ ANNOTATION_VEIL = f"{LABEL_PREFIX}veil"
 QUEUE_NAME = "kueue.x-k8s.io/queue-name"
 PRIORITY_CLASS = "kueue.x-k8s.io/priority-class"
 ELASTIC_JOB = "kueue.x-k8s.io/elastic-job"
+MAX_EXEC_TIME = "kueue.x-k8s.io/max-exec-time-seconds"
 
 
 def job_name(task: ResolvedTask, identity: Identity) -> str:

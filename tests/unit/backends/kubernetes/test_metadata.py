@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -35,6 +36,14 @@ def test_queued_job_is_created_suspended_in_its_queue_with_its_priority() -> Non
         assert value is True
         assert item["metadata"]["labels"][QUEUE] == "od"
         assert item["metadata"]["labels"][PRIORITY] == "wpc-high"
+
+
+def test_limit_that_the_cluster_itself_holds_stands_on_a_queued_job_only() -> None:
+    limit = "kueue.x-k8s.io/max-exec-time-seconds"
+    for form in (pytorch(), ray()):
+        for queued in (True, False):
+            made = render(resolved(form), replace(context(queued=queued), last_net_seconds=4200))
+            assert job(made)["metadata"]["labels"].get(limit) == ("4200" if queued else None)
 
 
 @pytest.mark.parametrize("queued", [True, False])
