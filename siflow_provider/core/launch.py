@@ -10,7 +10,7 @@ from siflow_provider.core.clocks import duration_text
 from siflow_provider.core.patience import patiently
 from siflow_provider.core.placement import Offer, ask_offers, choose, prefer
 from siflow_provider.core.policy import alert_rules
-from siflow_provider.core.quota import Verdict
+from siflow_provider.core.quota import QuotaReport, Verdict
 from siflow_provider.core.status import Failure, FailureClass, JobRef, Phase, Status
 from siflow_provider.errors import BackendError, NeverAdmissibleError, NoRoomYet, UnsupportedError
 
@@ -149,10 +149,8 @@ async def _apply_quota(
         if offer.trouble:
             reporter.note(f"quota is not known: {offer.trouble}", warning=True)
     if not chosen.never:
-        if chosen.report is not None and not chosen.fits_now:
-            known = Verdict.NO in {chosen.report.available.verdict, chosen.report.remaining.verdict}
-            words = "no room now, the task will queue" if known else "whether there is room now is not known"
-            reporter.note(f"{words}: {chosen.report.why_not()}")
+        if chosen.report is not None:
+            _tell_of_room(chosen.report, reporter)
         return
     proof = _proof(task, offers)
     if quota == "warn":
@@ -163,6 +161,16 @@ async def _apply_quota(
         f"this task can never be admitted: {proof}.",
         hint='Ask for less, or for another instance; quota="warn" (`--quota warn` of `run`) submits it all the same.',
     )
+
+
+def _tell_of_room(report: QuotaReport, reporter: Reporter) -> None:
+    if not report.queued:
+        reporter.note("nothing queues here: the job starts at once, and its pods wait for room one by one")
+    if not report.fits_now:
+        known = Verdict.NO in {report.available.verdict, report.remaining.verdict}
+        waits = "the task will queue" if report.queued else "its pods will wait"
+        words = f"no room now, {waits}" if known else "whether there is room now is not known"
+        reporter.note(f"{words}: {report.why_not()}")
 
 
 def _proof(task: ResolvedTask, offers: list[Offer]) -> str:

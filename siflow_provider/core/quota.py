@@ -49,6 +49,7 @@ class QuotaReport:
         available: (b) what the pool could give now; a reference and no reservation.
         idle: (c) what the cohort leaves unused, and how many replicas of this size fit node by node.
         ever: (d) whether the task could be admitted in an empty cluster.
+        queued: False where nothing queues: the job starts at once, and its pods wait for room one by one.
     """
 
     queue: str
@@ -56,6 +57,7 @@ class QuotaReport:
     available: Answer
     idle: Answer
     ever: Answer
+    queued: bool = True
 
     @property
     def never(self) -> bool:

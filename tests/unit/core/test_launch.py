@@ -90,6 +90,16 @@ async def test_a_task_that_fits_later_is_submitted_with_the_reason_for_waiting()
     assert told.notes[0] == "no room now, the task will queue: the pool is full; gpu: need 8 GPUs, have 2 GPUs in main"
 
 
+async def test_where_nothing_queues_that_is_told_and_no_queue_is_promised() -> None:
+    report = replace(room(now_=False), queued=False)
+    backend, told = ScriptedBackend(RUNNING, quotas=[report]), Recorder()
+    await launch(backend, make_task(), context(), quota="require", reporter=told)
+    assert told.notes[:2] == [
+        "nothing queues here: the job starts at once, and its pods wait for room one by one",
+        "no room now, its pods will wait: the pool is full; gpu: need 8 GPUs, have 2 GPUs in main",
+    ]
+
+
 async def test_room_that_is_not_known_is_not_called_missing() -> None:
     unknown = Answer(Verdict.UNKNOWN, "the nodes can't be listed")
     report = replace(room(), available=unknown)

@@ -241,4 +241,4 @@ def _without_queue(picture: Picture, sets: Sequence[PodSet]) -> QuotaReport:
     if ever.verdict is Verdict.YES:
         known = picture.machines is not None
         ever = yes("no single replica is too large for the nodes") if known else unknown("the nodes can't be read")
-    return QuotaReport(NO_QUEUE, remaining=own, available=now, idle=free, ever=ever)
+    return QuotaReport(NO_QUEUE, remaining=own, available=now, idle=free, ever=ever, queued=False)

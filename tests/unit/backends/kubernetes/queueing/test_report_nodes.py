@@ -122,6 +122,7 @@ def test_without_a_queue_the_nodes_answer(parts: dict[str, Any]) -> None:
     nodes = machines([node("n1", {"cpu": 64, GPU: 8})], [pod_on("n1", {GPU: 6})])
     alone = picture(machines=nodes, **parts)
     assert answer(alone, [workers(2)]).fits_now
+    assert not answer(alone, [workers(2)]).queued
     report = answer(alone, [workers(4)])
     assert not report.fits_now
     assert not report.never
