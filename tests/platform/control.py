@@ -47,6 +47,8 @@ class Control(BaseModel):
     name_filter: Literal["contains", "prefix"] | None = None
     missing: Literal["404", "envelope"] | None = None
     """How a task that is not there is told."""
+    stop_again: Literal["fine", "404", "409", "envelope"] | None = None
+    """How the stop of a task is answered that has ended or is being stopped."""
     start_seconds: float | None = None
     run_seconds: float | None = None
     """How long simulated tasks run."""

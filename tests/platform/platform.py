@@ -38,6 +38,7 @@ class Platform:
     visibility_seconds: float = 0.0
     name_filter: str = "contains"
     missing: str = "404"
+    stop_again: str = "fine"
     max_page: int = 1000
     page_total: bool = True
     faults: list[Fault] = field(default_factory=list)

@@ -113,7 +113,7 @@ async def list_tasks(request: Request, query: Annotated[Filter, Query()]) -> mod
 @router.get("/tasks/stop/{uuid}")
 async def stop(request: Request, uuid: str) -> models.One[str]:
     """Stop a task: a GET that acts, as documented."""
-    of(request).engine.stop(find(request, uuid))
+    _stop(request, find(request, uuid))
     return models.One[str].model_validate(one(of(request), uuid))
 
 
@@ -121,8 +121,15 @@ async def stop(request: Request, uuid: str) -> models.One[str]:
 async def stop_all(request: Request, body: models.Uuids) -> models.One[list[str]]:
     """Stop several tasks."""
     for task in [find(request, uuid) for uuid in body.uuids]:
-        of(request).engine.stop(task)
+        _stop(request, task)
     return models.One[list[str]].model_validate(one(of(request), body.uuids))
+
+
+def _stop(request: Request, task: FakeTask) -> None:
+    code = {"404": 404, "409": 409, "envelope": 200}.get(of(request).stop_again)
+    if code is not None and (task.stopping.is_set() or task.status in FINAL):
+        raise Refusal(code, f"the task is already {task.status}")
+    of(request).engine.stop(task)
 
 
 @router.post("/tasks/deletion")

@@ -15,7 +15,7 @@ from siflow_provider.backends.platform.errors import NotFound
 from siflow_provider.backends.platform.follow_logs import LogFollower
 from siflow_provider.backends.platform.logs import LogReader
 from siflow_provider.backends.platform.mark import read_mark
-from siflow_provider.backends.platform.matches import groups, keep_one, leader
+from siflow_provider.backends.platform.matches import groups, leader
 from siflow_provider.backends.platform.observe import Observer
 from siflow_provider.backends.platform.overrides import check_overrides
 from siflow_provider.backends.platform.pace import Pace
@@ -126,7 +126,7 @@ class PlatformBackend:
         )
         if not group:
             return None
-        mark, task = await keep_one(self.place.tasks, group)
+        mark, task = await self.place.twins.keep_one(group)
         return mark.ref(task.uuid)
 
     async def find_latest(self, run: Identity | JobRef, *, context: str | None = None) -> JobRef | None:
@@ -135,7 +135,7 @@ class PlatformBackend:
         found = await find_run(self.place, run.task_uuid, hint)
         if not found:
             return None
-        mark, task = await keep_one(self.place.tasks, found[max(found)])
+        mark, task = await self.place.twins.keep_one(found[max(found)])
         return mark.ref(task.uuid)
 
     async def find_named(self, name: str) -> list[Status]:
@@ -237,10 +237,7 @@ class PlatformBackend:
         await self.stop(ref, by="the deletion of the run")
         if not (await self.status(ref)).phase.terminal:
             return  # it is gone, and was never seen here
-        try:
-            await self.place.tasks.delete(ref.uid)
-        except NotFound:
-            return
+        await self.place.tasks.delete(ref.uid)
 
     async def finish(self, ref: JobRef) -> None:
         """Do nothing: a run on the platform leaves nothing behind that it said to remove."""

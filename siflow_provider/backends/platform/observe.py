@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from siflow_provider.backends.platform.errors import NotFound
 from siflow_provider.backends.platform.mark import Mark, read_mark, read_veil
-from siflow_provider.backends.platform.matches import groups, keep_one
+from siflow_provider.backends.platform.matches import groups
 from siflow_provider.backends.platform.state import failed_first, lost, phase_of, replicas_of, status_of
 from siflow_provider.core.diagnosis import Evidence, diagnose
 from siflow_provider.core.status import Phase, Status
@@ -115,7 +115,7 @@ class Observer:
         if phase_of(task.status) is not Phase.STOPPED or task.uuid in self._place.memory.stops:
             return task
         same = groups(await self._place.tasks.named(ref.name)).get((ref.task_uuid, ref.attempt), [])
-        return (await keep_one(self._place.tasks, same))[1] if len(same) > 1 else task
+        return (await self._place.twins.keep_one(same))[1] if len(same) > 1 else task
 
     def _forget(self, uid: str) -> None:
         self._pods.pop(uid, None)

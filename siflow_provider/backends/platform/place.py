@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from siflow_provider.backends.platform.client import Client
-from siflow_provider.backends.platform.matches import Run
+from siflow_provider.backends.platform.matches import Run, Twins
 from siflow_provider.backends.platform.pace import Pace
 from siflow_provider.backends.platform.poller import Poller
 from siflow_provider.backends.platform.tasks import Tasks
@@ -62,7 +62,8 @@ class Place:
         self.settings, self.pace = settings, pace
         self.client = Client(settings, pace)
         self.tasks = Tasks(self.client)
-        self.poller = Poller(self.tasks, pace)
+        self.twins = Twins(self.tasks)
+        self.poller = Poller(self.tasks, pace, self.twins)
         self.memory = Memory()
         self._locks: WeakValueDictionary[Run, asyncio.Lock] = WeakValueDictionary()
 

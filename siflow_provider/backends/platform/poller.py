@@ -18,14 +18,15 @@ from typing import TYPE_CHECKING, Any
 
 from siflow_provider.backends.platform.client import PAGE_SIZE
 from siflow_provider.backends.platform.errors import NotFound
-from siflow_provider.backends.platform.matches import groups, keep_one
+from siflow_provider.backends.platform.matches import groups
 from siflow_provider.backends.platform.state import phase_of
-from siflow_provider.backends.platform.wire import Brief, read_row, read_tasks
+from siflow_provider.backends.platform.wire import Brief, read_row
 from siflow_provider.core.status import Phase
 from siflow_provider.errors import BackendError, BackendUnavailable
 
 if TYPE_CHECKING:
     from siflow_provider.backends.platform.answers import Answer
+    from siflow_provider.backends.platform.matches import Twins
     from siflow_provider.backends.platform.pace import Pace
     from siflow_provider.backends.platform.tasks import Tasks
     from siflow_provider.core.status import JobRef
@@ -86,10 +87,11 @@ class Poller:
     Args:
         tasks: the task service.
         pace: how often.
+        twins: keeps one of two tasks of one run.
     """
 
-    def __init__(self, tasks: Tasks, pace: Pace) -> None:
-        self._tasks, self._pace = tasks, pace
+    def __init__(self, tasks: Tasks, pace: Pace, twins: Twins) -> None:
+        self._tasks, self._pace, self._twins = tasks, pace, twins
         self._feeds: dict[str, set[Feed]] = {}
         self._signs: dict[str, Any] = {}
         self._work: asyncio.Task[None] | None = None
@@ -171,19 +173,22 @@ class Poller:
         wanted = set(self._feeds)
         names = {feed.ref.name for feeds in self._feeds.values() for feed in feeds}
         rows: dict[str, dict[str, Any]] = {}
-        twins: list[dict[str, Any]] = []
+        named: dict[str, dict[str, dict[str, Any]]] = {}
         self._pages = 0
         async with aclosing(self._tasks.pages()) as pages:
             async for page in pages:
                 self._pages += 1
                 for row in page.rows:
-                    rows[str(row.get("uuid"))] = row
-                    if str(row.get("name", "")).rpartition("-")[0] in names:
-                        twins.append(row)
+                    uid = str(row.get("uuid"))
+                    rows[uid] = row
+                    if (name := str(row.get("name", "")).rpartition("-")[0]) in names:
+                        named.setdefault(name, {})[uid] = row
                 if _is_enough(wanted - rows.keys(), page, len(rows)):
                     break
         changed = self._tell_rows(rows, wanted)
-        await self._keep_one_each(twins, wanted)
+        for same in named.values():
+            if len(same) > 1:
+                await self._keep_one(list(same.values()))
         await self._confirm(wanted - rows.keys())
         return changed
 
@@ -202,12 +207,11 @@ class Poller:
                 self._tell(uid, _read(row))
         return changed
 
-    async def _keep_one_each(self, rows: list[dict[str, Any]], wanted: set[str]) -> None:
-        if len(rows) <= len(wanted):
-            return
-        for group in groups(read_tasks(rows)).values():
-            if len(group) > 1 and any(task.uuid in wanted for _, task in group):
-                _, kept = await keep_one(self._tasks, group)
+    async def _keep_one(self, rows: list[dict[str, Any]]) -> None:
+        """Of tasks that have one name tell all who watch one of them what the one that counts does."""
+        for group in groups(look for look in map(_read, rows) if isinstance(look, Brief)).values():
+            if len(group) > 1 and any(task.uuid in self._feeds for _, task in group):
+                _, kept = await self._twins.keep_one(group)
                 for _, task in group:
                     self._tell(task.uuid, kept)
 

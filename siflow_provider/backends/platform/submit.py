@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from siflow_provider.backends.platform.errors import AnswerLost
 from siflow_provider.backends.platform.mark import MARK_ENV, VEIL_ENV, Mark
-from siflow_provider.backends.platform.matches import Run, groups, keep_one
+from siflow_provider.backends.platform.matches import Run, groups
 from siflow_provider.core.veil import Veil
 from siflow_provider.errors import BackendError, BackendUnavailable, NameTaken
 
@@ -72,7 +72,7 @@ async def _existing(place: Place, identity: Identity) -> JobRef | None:
     group = found.get((identity.task_uuid, identity.attempt))
     if not group:
         return None
-    mark, task = await keep_one(place.tasks, group)
+    mark, task = await place.twins.keep_one(group)
     return mark.ref(task.uuid)
 
 

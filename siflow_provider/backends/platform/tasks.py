@@ -9,6 +9,8 @@ import json
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from siflow_provider.backends.platform.errors import NotFound, Refused
+from siflow_provider.backends.platform.state import phase_of
 from siflow_provider.backends.platform.wire import Brief, Pod, read_row, read_tasks
 
 if TYPE_CHECKING:
@@ -50,12 +52,37 @@ class Tasks:
         return [read_row(Pod, row, answer.ids) for row in answer.rows if not row.get("deleted")]
 
     async def stop(self, uuid: str) -> None:
-        """Ask for the end of a task; the documented GET of the same meaning is not used: something may prefetch it."""
-        await self._client.act("POST", f"{_TASKS}/stop", {"uuids": [uuid]})
+        """Ask for the end of a task; done as well where it has ended, is being stopped, or is gone.
+
+        The documented GET of the same meaning is not used: something may prefetch it.
+
+        Raises:
+            BackendError: the platform refuses to stop a task that lives on, or gives no answer.
+        """
+        try:
+            await self._client.act("POST", f"{_TASKS}/stop", {"uuids": [uuid]})
+        except (NotFound, Refused):
+            task = await self._find(uuid)
+            if task is not None and not phase_of(task.status).terminal and task.status.lower() != "stopping":
+                raise
 
     async def delete(self, uuid: str) -> None:
-        """Remove a task."""
-        await self._client.act("DELETE", f"{_TASKS}/{uuid}")
+        """Remove a task; done as well where it is gone.
+
+        Raises:
+            BackendError: the platform refuses to delete a task that is there, or gives no answer.
+        """
+        try:
+            await self._client.act("DELETE", f"{_TASKS}/{uuid}")
+        except (NotFound, Refused):
+            if await self._find(uuid) is not None:
+                raise
+
+    async def _find(self, uuid: str) -> Brief | None:
+        try:
+            return await self.get(uuid)
+        except NotFound:
+            return None
 
     async def create(self, body: Mapping[str, Any], *, secrets: Iterable[str]) -> str:
         """Create a task, by one request, and return its uuid.

@@ -50,7 +50,8 @@ class PlatformWorld:
     patience_seconds = 30.0
 
     def __init__(self, folder: Path) -> None:
-        self._running = RunningPlatform(Platform(folder / "platform")).__enter__()
+        # as strict as a platform may be: whoever asks for what is so already is told off
+        self._running = RunningPlatform(Platform(folder / "platform", stop_again="409")).__enter__()
         # what an admin would write who knows these spellings of the fake
         self._settings = connection(self._running.url, body_overrides={"kind": {"type": "rayjob"}})
 

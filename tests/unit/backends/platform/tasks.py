@@ -46,3 +46,10 @@ def creations(running: RunningPlatform) -> int:
 def statuses(running: RunningPlatform) -> list[str]:
     """Return the status of each task on the fake, oldest first."""
     return running.call(lambda: [each.status for each in running.platform.engine.tasks.values()])
+
+
+def make_twin(running: RunningPlatform) -> str:
+    """Create the first task once more, as a process does whose listing does not show it; call it in the fake's loop."""
+    engine = running.platform.engine
+    one = next(iter(engine.tasks.values()))
+    return engine.create(one.body, owner=one.owner, region=one.region, cluster=one.cluster).uuid

@@ -15,7 +15,7 @@ from siflow_provider.core.status import Phase
 from siflow_provider.errors import BackendUnavailable
 from tests.platform.server import RunningPlatform
 from tests.unit.backends.platform.conftest import QUICK
-from tests.unit.backends.platform.tasks import context, creations, statuses, task
+from tests.unit.backends.platform.tasks import context, creations, make_twin, statuses, task
 
 LOST = {"method": "POST", "path": "/tasks$", "after": True}
 
@@ -59,7 +59,7 @@ async def test_of_two_tasks_of_one_attempt_the_oldest_is_kept_and_the_log_says_s
     identity = Identity.random()
     manifest = backend.render(task(), context(identity))
     first = await backend.submit(manifest)
-    running.call(lambda: _twin(running))  # another process, whose listing did not show the first one yet
+    running.call(lambda: make_twin(running))  # another process, whose listing did not show the first one yet
     with caplog.at_level(logging.WARNING):
         found = await backend.find(identity)
     assert found == first
@@ -69,18 +69,12 @@ async def test_of_two_tasks_of_one_attempt_the_oldest_is_kept_and_the_log_says_s
     assert statuses(running) == ["Running", "Stopped"]
 
 
-def _twin(running: RunningPlatform) -> str:
-    engine = running.platform.engine
-    one = next(iter(engine.tasks.values()))
-    return engine.create(one.body, owner=one.owner, region=one.region, cluster=one.cluster).uuid
-
-
 async def test_who_follows_the_second_of_two_tasks_goes_on_with_the_first(
     running: RunningPlatform, backend: PlatformBackend
 ) -> None:
     running.change(run_seconds=1.5)
     first = await backend.submit(backend.render(task(), context()))
-    second = first.model_copy(update={"uid": running.call(lambda: _twin(running))})
+    second = first.model_copy(update={"uid": running.call(lambda: make_twin(running))})
     async with asyncio.timeout(20):
         phases = [status.phase async for status in backend.watch(second)]
     assert phases[-1] is Phase.SUCCEEDED
