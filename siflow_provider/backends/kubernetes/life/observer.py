@@ -96,7 +96,7 @@ class Observer:
             await self._subscribe()
             fault = self._fault()
             if fault is not None:
-                return self._unknown(fault)
+                return self._unknown(fault, _LOOK_AGAIN_SECONDS)  # the store wakes who waits when it sees again
             self._place = await self._ask_place(self._line)
             await self._cluster.turns.mine()
             seen = await self._look()
@@ -131,8 +131,8 @@ class Observer:
         """Say whether events tell more: why it does not start, or, before its end is judged for good, why it failed."""
         return phase_of(self._ref, seen, datetime.now(UTC)) in {Phase.STARTING, Phase.RETRYING, Phase.FAILED}
 
-    def _unknown(self, error: BackendError) -> Status:
-        self._pause = _OUTAGE_SECONDS
+    def _unknown(self, error: BackendError, pause: float = _OUTAGE_SECONDS) -> Status:
+        self._pause = pause
         return Status(self._ref, Phase.UNKNOWN, reason=str(error))
 
     def _fault(self) -> BackendError | None:

@@ -19,7 +19,7 @@ from siflow_provider.backends.kubernetes.logs.reader import PodReader, Reading
 from siflow_provider.backends.kubernetes.logs.view import PodView
 from siflow_provider.backends.kubernetes.state.objects import Object, dig, uid
 from siflow_provider.core.pump import closing_stream
-from siflow_provider.core.status import JobRef, LogCursor, LogLine, LogSelection, Status, is_selected
+from siflow_provider.core.status import JobRef, LogCursor, LogLine, LogSelection, Phase, Status, is_selected
 from siflow_provider.errors import UsageError
 
 if TYPE_CHECKING:
@@ -104,15 +104,21 @@ class _Merge:
     async def _run(self, statuses: AsyncIterator[Status]) -> None:
         async with AsyncExitStack() as stack:
             snapshots = await stack.enter_async_context(closing_stream(statuses))
-            first = self._last = await anext(snapshots)
-            self._check_names(first)
-            await self._subscribe(stack, first)
+            await self._await_begin(snapshots)
+            await self._subscribe(stack, self._last)
             group = await stack.enter_async_context(asyncio.TaskGroup())
             watching = [group.create_task(self._look()), group.create_task(self._await_end(snapshots))]
             await self._conduct(group)
             for task in watching:
                 task.cancel()
             await self._tell_unseen()
+
+    async def _await_begin(self, snapshots: AsyncIterator[Status]) -> None:
+        """Wait until there may be pods: of thousands in a queue each costs its place alone."""
+        async for self._last in snapshots:
+            self._check_names(self._last)
+            if not self._follow or not _waits_for_the_first_time(self._last):
+                return
 
     def _check_names(self, status: Status) -> None:
         if status.phase.terminal:
@@ -203,6 +209,13 @@ class _Merge:
                 self._positions[replica] = reader.position
             del self._readers[replica]
             self._view.tell()
+
+
+def _waits_for_the_first_time(status: Status) -> bool:
+    """Say whether the run is in a queue that never let it go: one that was put back may have left pods behind."""
+    if status.phase is not Phase.QUEUED or status.queue is None:
+        return False
+    return not status.queue.requeues and not status.held_before and status.admitted_at is None
 
 
 def _begins_anew(replica: str, pod: Object, *, gap: bool) -> LogLine:
