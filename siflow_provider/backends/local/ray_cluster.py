@@ -7,6 +7,7 @@ Each of these is a step that `poll` takes when it is due. The cluster belongs to
 
 from __future__ import annotations
 
+import os
 import shutil
 import threading
 import time
@@ -25,10 +26,12 @@ __all__ = ["RayCluster"]
 
 _START_SECONDS = 120.0
 _STARTS = 3
-_ASK_EVERY_SECONDS = 0.5
+_ASK_EVERY_SECONDS = 0.25
 _STOP_JOB_SHARE = 0.3
 _STOP_LOOK_SECONDS = 0.1
 _SHARED_MEMORY = Path("/dev/shm")
+_BUSY_LOAD = 3.0
+"""Processes that want each core."""
 
 
 class RayCluster:
@@ -55,7 +58,7 @@ class RayCluster:
         """Start the head; the rest follows as polls find it ready."""
         self._starts += 1
         self._deadline = time.monotonic() + _START_SECONDS
-        self._api = self._processes.start_head(shared_env(self._launch))
+        self._api = self._processes.start_head(shared_env(self._launch), patient=self._starts > 1 or _is_busy())
         self._links = {}
         self._reason = "the Ray head is starting"
 
@@ -86,7 +89,8 @@ class RayCluster:
         deadline = time.monotonic() + grace_seconds
         if self._step == self._follow_job and self._ending is None:
             self._stop_job(time.monotonic() + grace_seconds * _STOP_JOB_SHARE)
-        self._processes.end(max(0.0, deadline - time.monotonic()))
+        # after the job nothing of the user's has to be waited for: Ray ends the job's own tasks and actors with it
+        self._processes.end(max(0.0, deadline - time.monotonic()) if self._ending is None else 0.0)
         self._replicas.close(self._ending)
         self._links = {}
         self._clean_up_shared()
@@ -94,32 +98,23 @@ class RayCluster:
     # -- the steps, in order
 
     def _wait_for_head(self) -> None:
-        if not self._is_due():
+        if not self._processes.head_has_started:
+            self._give_up_late([self._nodes[0].replica])
             return
-        head = self._nodes[0]
-        if head.replica not in self._alive_nodes():
-            self._give_up_late([head.replica])
-            return
-        self._links = {"dashboard": self._api.url}
-        token = self._processes.token_file
-        self._launch.event(f"Ray's dashboard: {self._api.url} (where it asks for a token: {token} holds it)")
         # not before: a head of Ray 2.40 takes a worker of its own address for itself, and ends
         self._processes.start_workers()
         self._deadline = time.monotonic() + _START_SECONDS
         self._reason = "the Ray nodes are starting"
         self._step = self._wait_for_nodes
 
-    def _alive_nodes(self) -> set[str]:
-        try:
-            return self._api.alive_nodes()
-        except BackendUnavailable:
-            # the dashboard is not there yet, or not all of it
-            return set()
-
     def _wait_for_nodes(self) -> None:
-        if len(self._nodes) > 1 and not self._is_due():
+        if not self._is_due():
             return
         alive = self._alive_nodes()
+        if alive and not self._links:
+            self._links = {"dashboard": self._api.url}
+            token = self._processes.token_file
+            self._launch.event(f"Ray's dashboard: {self._api.url} (where it asks for a token: {token} holds it)")
         for node in self._nodes:
             if node.replica in alive and self._replicas.mark_running(node):
                 self._launch.event(f"{', '.join(node.replicas)} joined the Ray cluster")
@@ -130,6 +125,13 @@ class RayCluster:
         self._processes.submit(self._api)
         self._reason = "the job is being submitted to Ray"
         self._step = self._wait_for_submission
+
+    def _alive_nodes(self) -> set[str]:
+        try:
+            return self._api.alive_nodes()
+        except BackendUnavailable:
+            # the dashboard is not there yet, or not all of it
+            return set()
 
     def _wait_for_submission(self) -> None:
         code = self._processes.submission_code()
@@ -169,7 +171,7 @@ class RayCluster:
         """See whether a node has ended by itself: the head's end is the run's, a worker's is told to the user."""
         for node, code in list(self._processes.ended_nodes()):
             if self._is_starting and self._starts < _STARTS:
-                # most likely somebody took one of its ports first
+                # somebody took one of its ports first, or the machine is too busy
                 text = f"the Ray node {node.replica} ended at its start (exit code {code}); all nodes are started anew"
                 self._launch.event(text, warning=True)
                 self._processes.drop_nodes()
@@ -249,3 +251,7 @@ class RayCluster:
             clean_up(self._launch.document, self._launch.folder)
         else:
             self._launch.event(f"{folder} is kept for a further attempt; deleting the run removes it")
+
+
+def _is_busy() -> bool:
+    return os.getloadavg()[0] > _BUSY_LOAD * (os.cpu_count() or 1)

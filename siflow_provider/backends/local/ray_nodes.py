@@ -22,12 +22,13 @@ from siflow_provider.errors import BackendError
 __all__ = [
     "cluster_env",
     "free_ports",
-    "head_command",
     "head_ports",
+    "head_request",
     "make_temp_dir",
+    "node_command",
     "node_env",
+    "started_file",
     "submit_command",
-    "worker_command",
     "worker_request",
     "write_request",
     "write_token",
@@ -47,7 +48,7 @@ _NODE_PORTS = (
     "runtime_env_agent_port",
     "metrics_export_port",
 )
-_HEAD_PORTS = ("port", "dashboard_port", "ray_client_server_port", "autoscaler_metrics", "dashboard_metrics")
+_HEAD_PORTS = ("port", "dashboard_port", "autoscaler_metrics", "dashboard_metrics")
 _FOREIGN = ("RAY_ADDRESS", "RAY_API_SERVER_ADDRESS", "RAY_JOB_CONFIG_JSON_ENV_VAR", "RAY_AUTH_TOKEN", "RAY_NAMESPACE")
 
 
@@ -93,55 +94,59 @@ def head_ports(taken: set[int]) -> dict[str, int]:
     return free_ports(_HEAD_PORTS + _NODE_PORTS, taken)
 
 
-def head_command(node: NodePlan, ports: Mapping[str, int], temp_dir: Path) -> list[str]:
-    """Return the argv of the head; it stays in the foreground."""
-    options = {
-        "node-ip-address": _LOOPBACK,
-        "node-name": node.replica,
-        "port": ports["port"],
-        "dashboard-host": _LOOPBACK,
-        "dashboard-port": ports["dashboard_port"],
-        "dashboard-agent-listen-port": ports["dashboard_agent_listen_port"],
-        "dashboard-agent-grpc-port": ports["metrics_agent_port"],
-        "runtime-env-agent-port": ports["runtime_env_agent_port"],
-        "metrics-export-port": ports["metrics_export_port"],
-        "ray-client-server-port": ports["ray_client_server_port"],
-        "node-manager-port": ports["node_manager_port"],
-        "object-manager-port": ports["object_manager_port"],
-        # 0: each worker process takes a port that is free when it binds it
-        "min-worker-port": 0,
-        "max-worker-port": 0,
-        "temp-dir": temp_dir,
-        "num-cpus": node.cpus,
-        "num-gpus": len(node.gpus),
-        "memory": node.memory,
-        "object-store-memory": node.object_store,
+def head_request(node: NodePlan, ports: Mapping[str, int], temp_dir: Path, *, patient: bool) -> dict[str, Any]:
+    """Return what `ray_node.py` is asked for: the head.
+
+    Ray gives the agents of a node 15 s to come up. Where a machine is too busy for that, `patient` has the processes
+    start one after the other, which takes longer and gets each done sooner (source: Ray 2.60 `node_manager.cc`
+    `WaitForDashboardAgentPorts`).
+    """
+    own = {
+        "gcs_server_port": ports["port"],
+        "dashboard_host": _LOOPBACK,
+        "dashboard_port": ports["dashboard_port"],
+        "include_dashboard": True,
+        "temp_dir": str(temp_dir),
+        **{name: ports[name] for name in _NODE_PORTS},
     }
-    ray = [sys.executable, "-P", "-m", "ray.scripts.scripts", "start", "--head", "--block", "--disable-usage-stats"]
-    return [*ray, "--log-color=false", *(f"--{name}={value}" for name, value in options.items())]
+    return _request(node, temp_dir, own, "patient-head" if patient else "head")
 
 
-def worker_request(node: NodePlan, gcs_port: int, taken: set[int]) -> dict[str, Any]:
-    """Return the arguments of a worker node, for `ray_worker.py`."""
-    return {
-        "node_ip_address": _LOOPBACK,
-        "node_name": node.replica,
+def worker_request(node: NodePlan, gcs_port: int, taken: set[int], temp_dir: Path) -> dict[str, Any]:
+    """Return what `ray_node.py` is asked for: a worker of the head at `gcs_port`."""
+    own = {
         "gcs_address": f"{_LOOPBACK}:{gcs_port}",
-        "num_cpus": node.cpus,
-        "num_gpus": len(node.gpus),
-        "memory": node.memory,
-        "object_store_memory": node.object_store,
-        "min_worker_port": 0,
-        "max_worker_port": 0,
         # one on a machine is enough, and the head has it
         "include_log_monitor": False,
         **free_ports(_NODE_PORTS, taken),
     }
+    return _request(node, temp_dir, own, "worker")
 
 
-def worker_command(request: Path) -> list[str]:
-    """Return the argv of a worker node whose arguments stand in `request`."""
-    return [sys.executable, "-P", str(_HERE / "ray_worker.py"), str(request)]
+def _request(node: NodePlan, temp_dir: Path, own: Mapping[str, Any], role: str) -> dict[str, Any]:
+    parameters = {
+        "node_ip_address": _LOOPBACK,
+        "node_name": node.replica,
+        "num_cpus": node.cpus,
+        "num_gpus": len(node.gpus),
+        "memory": node.memory,
+        "object_store_memory": node.object_store,
+        # 0: each worker process takes a port that is free when it binds it
+        "min_worker_port": 0,
+        "max_worker_port": 0,
+        **own,
+    }
+    return {"role": role, "started": str(started_file(node, temp_dir)), "parameters": parameters}
+
+
+def started_file(node: NodePlan, temp_dir: Path) -> Path:
+    """Return the file that is there as soon as the node has registered in its cluster."""
+    return temp_dir / f"{node.replica}.started"
+
+
+def node_command(request: Path) -> list[str]:
+    """Return the argv of a node that is asked for in `request`."""
+    return [sys.executable, "-P", str(_HERE / "ray_node.py"), str(request)]
 
 
 def submit_command(request: Path) -> list[str]:

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from siflow_provider.backends.local.processes import exit_code
 from siflow_provider.backends.local.ray_api import RayApi
@@ -13,12 +14,13 @@ from siflow_provider.backends.local.ray_job import entrypoint, redirect_output
 from siflow_provider.backends.local.ray_leftovers import remember_temp_dir, remove_cluster, remove_leftovers
 from siflow_provider.backends.local.ray_nodes import (
     cluster_env,
-    head_command,
     head_ports,
+    head_request,
     make_temp_dir,
+    node_command,
     node_env,
+    started_file,
     submit_command,
-    worker_command,
     worker_request,
     write_request,
     write_token,
@@ -56,7 +58,7 @@ class RayProcesses:
         head = self._started.get(self._head.replica)
         return head is not None and head.poll() is None
 
-    def start_head(self, extra_env: Mapping[str, str]) -> RayApi:
+    def start_head(self, extra_env: Mapping[str, str], *, patient: bool) -> RayApi:
         """Start the head on ports of its own and return the way to ask it; it answers some seconds later."""
         if self._temp_dir is None:
             self._temp_dir = make_temp_dir()
@@ -65,15 +67,19 @@ class RayProcesses:
         self._taken: set[int] = set()
         self._ports = head_ports(self._taken)
         self._env = cluster_env({**self._launch.env, **extra_env}, self._ports, self._temp_dir, self.token_file)
-        self._spawn(self._head, head_command(self._head, self._ports, self._temp_dir))
+        started_file(self._head, self._temp_dir).unlink(missing_ok=True)
+        self._spawn(self._head, head_request(self._head, self._ports, self._temp_dir, patient=patient))
         return RayApi(f"http://127.0.0.1:{self._ports['dashboard_port']}", token)
+
+    @property
+    def head_has_started(self) -> bool:
+        """Whether workers can join the head."""
+        return started_file(self._head, self._folder).exists()
 
     def start_workers(self) -> None:
         """Start every worker node at once."""
         for node in self._workers:
-            request = worker_request(node, self._ports["port"], self._taken)
-            path = write_request(self._folder / f"{node.replica}.json", request)
-            self._spawn(node, worker_command(path))
+            self._spawn(node, worker_request(node, self._ports["port"], self._taken, self._folder))
 
     def submit(self, api: RayApi) -> None:
         """Start the process that submits the job under the run's name."""
@@ -134,9 +140,10 @@ class RayProcesses:
             raise RuntimeError("the head has to be started first")
         return self._temp_dir
 
-    def _spawn(self, node: NodePlan, argv: list[str]) -> None:
+    def _spawn(self, node: NodePlan, request: Mapping[str, Any]) -> None:
+        path = write_request(self._folder / f"{node.replica}.json", request)
         self._started[node.replica] = self._launch.processes.spawn(
-            [*self._launch.prefix, *argv],
+            [*self._launch.prefix, *node_command(path)],
             env=node_env(self._env, node, machine_gpus=bool(self._launch.document.get("machine_gpus"))),
             directory=self._launch.directory,
             log=self._launch.log(node.replica),

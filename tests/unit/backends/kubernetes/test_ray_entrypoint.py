@@ -17,7 +17,15 @@ import psutil
 import pytest
 
 from siflow_provider.backends.kubernetes.names import RUN_DIR, SCRIPTS_DIR
-from siflow_provider.backends.local.ray_nodes import cluster_env, head_command, head_ports, make_temp_dir, write_token
+from siflow_provider.backends.local.ray_nodes import (
+    cluster_env,
+    head_ports,
+    head_request,
+    make_temp_dir,
+    node_command,
+    write_request,
+    write_token,
+)
 from siflow_provider.backends.local.ray_plan import NodePlan
 from siflow_provider.core.results import ResultReader
 from siflow_provider.core.status import LogLine
@@ -81,10 +89,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     own = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "HOME": str(folder), "PYTHONUNBUFFERED": "1"}
     own["SIFLOW_RESULTS"] = str(folder / "results.json")
     env = cluster_env(own, ports, temp_dir, folder / "token")
+    request = write_request(temp_dir / "head-0.json", head_request(node, ports, temp_dir, patient=False))
     with (folder / "head.log").open("wb") as log:
-        head = subprocess.Popen(
-            head_command(node, ports, temp_dir), env=env, stdout=log, stderr=log, start_new_session=True
-        )
+        head = subprocess.Popen(node_command(request), env=env, stdout=log, stderr=log, start_new_session=True)
     try:
         yield Cluster(env, _answering(f"http://127.0.0.1:{ports['dashboard_port']}", env, folder), folder)
     finally:

@@ -51,12 +51,12 @@ def launch(tmp_path: Path, events: list[str]) -> Launch:
 
 
 def fake_ray(tmp_path: Path, program: str) -> None:
-    """Put a Ray on the path of the cluster's processes whose `ray start` is `program`."""
-    package = tmp_path / "fake" / "ray" / "scripts"
+    """Put a Ray on the path of the cluster's processes whose node is `program`."""
+    package = tmp_path / "fake" / "ray" / "_private"
     package.mkdir(parents=True)
     for folder in (package, package.parent):
         (folder / "__init__.py").touch()
-    (package / "scripts.py").write_text(program)
+    (package / "parameter.py").write_text(program)
 
 
 def poll_until_ended(cluster: RayCluster) -> RunnerState:
@@ -105,7 +105,7 @@ def test_stop_at_the_start_removes_the_cluster_s_folder(launch: Launch, tmp_path
     fake_ray(tmp_path, "import time; time.sleep(600)")
     cluster = RayCluster(launch)
     cluster.start()
-    (temp_dir,) = [Path(word.removeprefix("--temp-dir=")) for word in argv_of(cluster) if "--temp-dir=" in word]
+    temp_dir = Path(argv_of(cluster)[-1]).parent
     assert temp_dir.is_dir()
     cluster.stop(1.0)
     cluster.stop(1.0)
@@ -115,7 +115,7 @@ def test_stop_at_the_start_removes_the_cluster_s_folder(launch: Launch, tmp_path
 
 def argv_of(cluster: RayCluster) -> list[str]:
     (pid,) = cluster.poll().pids.values()
-    return Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+    return Path(f"/proc/{pid}/cmdline").read_text().rstrip("\0").split("\0")
 
 
 def test_shared_folder_stays_for_the_next_attempt_of_a_failed_run_and_goes_with_the_run(

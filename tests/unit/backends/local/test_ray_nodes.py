@@ -15,11 +15,11 @@ from siflow_provider.backends.local.ray_leftovers import find_processes, remembe
 from siflow_provider.backends.local.ray_nodes import (
     cluster_env,
     free_ports,
-    head_command,
     head_ports,
+    head_request,
     make_temp_dir,
+    node_command,
     node_env,
-    worker_command,
     worker_request,
     write_token,
 )
@@ -67,11 +67,19 @@ def test_each_node_sees_its_own_gpus_only() -> None:
 
 def test_no_value_of_the_environment_stands_in_a_command_line(tmp_path: Path) -> None:
     token = write_token(tmp_path / "token")
-    request = worker_request(NODE, 20001, set())
-    words = [*head_command(NODE, head_ports(set()), tmp_path), *worker_command(tmp_path / "worker-0.json")]
+    words = node_command(tmp_path / "worker-0.json")
     assert token not in " ".join(words)
-    assert request["gcs_address"] == "127.0.0.1:20001"
     assert (tmp_path / "token").stat().st_mode & 0o777 == 0o600
+
+
+def test_every_node_is_asked_for_on_the_loopback_address_alone(tmp_path: Path) -> None:
+    taken: set[int] = set()
+    ports = head_ports(taken)
+    head = head_request(NODE, ports, tmp_path, patient=False)["parameters"]
+    worker = worker_request(NODE, ports["port"], taken, tmp_path)["parameters"]
+    assert (head["node_ip_address"], head["dashboard_host"], worker["node_ip_address"]) == ("127.0.0.1",) * 3
+    assert worker["gcs_address"] == f"127.0.0.1:{head['gcs_server_port']}"
+    assert len({value for name, value in [*head.items(), *worker.items()] if name.endswith("_port") and value}) == 14
 
 
 def test_leftovers_are_found_by_their_folder_and_a_reader_of_its_logs_is_spared(tmp_path: Path) -> None:
@@ -81,7 +89,7 @@ def test_leftovers_are_found_by_their_folder_and_a_reader_of_its_logs_is_spared(
     (temp_dir / "raylet.out").write_text("line\n")
     sleeper = [sys.executable, "-c", "import time; time.sleep(600)"]
     processes = Processes()
-    program = tmp_path / "ray_worker.py"
+    program = tmp_path / "ray_node.py"
     program.write_text("import time; time.sleep(600)")
     node = processes.spawn(
         [sys.executable, "-P", str(program), str(temp_dir / "worker-0.json")],
