@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from tests.unit.cli.warm import run_forked
+
 FORM = """
 kind: PyTorchJob
 image: registry.example/ai/pytorch:2.9
@@ -70,11 +72,15 @@ class Command:
         return process
 
     def __call__(
-        self, *arguments: str, timeout: float = 60, variables: Mapping[str, str] = MappingProxyType({})
+        self, *arguments: str, timeout: float = 120, variables: Mapping[str, str] = MappingProxyType({})
     ) -> Done:
-        """Run the command to its end."""
-        process = self.start(*arguments, variables=variables)
-        out, err = process.communicate(timeout=timeout)
+        """Run the command to its end, forked from a process that has imported it."""
+        return Done(*run_forked(arguments, self.folder, {**self.environment, **variables}, timeout))
+
+    def anew(self, *arguments: str) -> Done:
+        """Run the command to its end in an interpreter of its own: each command has a test that does."""
+        process = self.start(*arguments)
+        out, err = process.communicate(timeout=120)
         return Done(process.returncode, out, err)
 
     def form(self, command: str = "echo hello", workers: int = 0, extra: str = "", name: str = "task.yaml") -> str:

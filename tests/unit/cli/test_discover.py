@@ -30,11 +30,11 @@ async def test_a_draft_from_a_cluster_passes_the_check(command: Command) -> None
     assert done.code == 0, done.err
     assert "instance: f" in done.out
     (command.folder / "catalog.yaml").write_text(done.out, encoding="utf-8")
-    checked = command("catalog", "check", "catalog.yaml")
+    checked = command.anew("catalog", "check", "catalog.yaml")
     assert checked.code == 0, checked.out
 
 
 def test_a_backend_without_names_says_so(command: Command) -> None:
-    done = command("catalog", "discover", "--conn", "siflow://?backend=local")
+    done = command.anew("catalog", "discover", "--conn", "siflow://?backend=local")
     assert done.code == 2
     assert "nothing that a catalog could be drafted from" in done.err

@@ -11,7 +11,7 @@ from tests.unit.cli.conftest import Command
 
 
 def test_a_right_form_is_ok(command: Command) -> None:
-    done = command("check", command.form())
+    done = command.anew("check", command.form())
     assert (done.code, done.out) == (0, "task.yaml: ok\n")
 
 
@@ -193,7 +193,7 @@ spec:
 
 def test_the_jobs_of_a_manifest_become_forms_and_what_was_lost_is_told(command: Command) -> None:
     (command.folder / "jobs.yaml").write_text(MANIFEST, encoding="utf-8")
-    done = command("import", "jobs.yaml")
+    done = command.anew("import", "jobs.yaml")
     assert done.code == 0, done.err
     forms = list(yaml.safe_load_all(done.out))
     assert [(form["kind"], form["name_prefix"]) for form in forms] == [("PyTorchJob", "bert"), ("RayJob", "tune")]
@@ -229,7 +229,7 @@ def test_an_exported_form_keeps_a_hidden_template_and_asks_a_variable_for_a_hidd
         "B": {"value": "{{ var.value.b }}", "hidden": True},
         "C": "plain",
     }
-    done = command("export", form)
+    done = command.anew("export", form)
     assert yaml.safe_load(done.out)["env"] == expected
     assert done.err == "env.B: the hidden value is not written; it is read from the Variable 'b'\n"
     dag = command("export", form, "--dag", "--dag-id", "nightly")

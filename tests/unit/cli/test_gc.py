@@ -98,7 +98,7 @@ def test_runs_whose_task_is_over_are_stopped_and_no_others(command: Command, air
 
 def test_ended_runs_are_deleted_from_an_age_on(command: Command) -> None:
     assert command("run", command.form()).code == 0
-    assert command("gc", "--older-than", "1h", "--yes").out.splitlines() == ["action\tname\tphase\ttask\twhy"]
+    assert command.anew("gc", "--older-than", "1h", "--yes").out.splitlines() == ["action\tname\tphase\ttask\twhy"]
     assert "delete\t" in command("gc", "--older-than", "0s").out
     assert len(command("ps", "--all", "--json").data) == 1
     assert "deleted\t" in command("gc", "--older-than", "0s", "--yes").out

@@ -155,7 +155,7 @@ def test_a_run_can_be_listed_shown_read_and_stopped(command: Command) -> None:
     assert run["name"] in command("ps").out
     assert "master-0" in command("show", run["name"]).out
     assert "[master-0] ready" in command("logs", run["name"]).out
-    stopped = command("stop", run["name"])
+    stopped = command.anew("stop", run["name"])
     assert stopped.code == 0
     assert "stopped" in stopped.out
     process.communicate(timeout=60)
@@ -198,7 +198,7 @@ def test_quota_is_that_of_the_instance_that_would_be_chosen(command: Command) ->
     file = command.folder / form
     text = file.read_text(encoding="utf-8")
     file.write_text(text.replace("[{cpu: 1,", "[{cpu: 4000, memory: 1Gi}, {cpu: 1,"), encoding="utf-8")
-    done = command("quota", form, "--json")
+    done = command.anew("quota", form, "--json")
     assert done.code == 0, done.err
     assert (done.data["fits_now"], done.data["never"]) == (True, False)
 
@@ -217,7 +217,7 @@ def test_catalog_may_stand_in_the_connection_as_text(command: Command) -> None:
 
 
 def test_doctor_says_what_is_there(command: Command) -> None:
-    done = command("doctor", "--json")
+    done = command.anew("doctor", "--json")
     assert done.code == 0, done.out + done.err
     names = {finding["name"]: finding for finding in done.data}
     assert names["backend local"]["ok"]
