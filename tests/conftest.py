@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import asyncio
 
-from hypothesis import HealthCheck, settings
+from tests.drawing import register
 
 pytest_plugins = ["tests.control_plane.fixtures"]
 
 asyncio.get_event_loop_policy().set_event_loop(None)
 
-# how fast examples are drawn says how busy the machine is, and nothing about the code
-settings.register_profile("busy", suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("busy")
+register()

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from siflow_provider.core.follow import follow
 from siflow_provider.core.outcome import FollowPolicy, Outcome, OutcomeKind
 from siflow_provider.core.status import LogCursor, Phase
+from tests.drawing import examples
 from tests.unit.core.recorder import Recorder
 from tests.unit.core.script import Line, Script, now, phases
 from tests.unit.core.scripted_backend import ScriptedBackend
@@ -52,7 +53,7 @@ async def killed_and_started_anew(backend: ScriptedBackend, told: Recorder, kill
     return await follow(backend, ref, FollowPolicy(logs="all"), told, cursor=cursor, clock=now)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(
     written=lines,
     end=ends,

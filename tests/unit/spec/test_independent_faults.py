@@ -8,6 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from siflow_provider.spec import Catalog, check, load_catalog
+from tests.drawing import examples
 from tests.unit.spec import (
     test_advanced_rules,
     test_basics_rules,
@@ -76,7 +77,7 @@ def independent(draw: st.DrawFn) -> tuple[str, list[Row]]:
     return kind, chosen
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=examples(1000), deadline=None)
 @given(independent())
 def test_every_one_of_several_independent_faults_is_told_once(drawn: tuple[str, list[Row]]) -> None:
     kind, faults = drawn

@@ -15,6 +15,7 @@ from siflow_provider.spec import check, dump, load, load_catalog
 from siflow_provider.spec.diff import diff
 from siflow_provider.spec.dump import to_data, to_fields
 from siflow_provider.spec.hidden import Hidden
+from tests.drawing import examples
 from tests.unit.spec.forms import CATALOG, PYTORCH
 from tests.unit.spec.strategies import damaged, forms, junk
 
@@ -23,7 +24,7 @@ BITS = [*"{}[]:-'\"*&!|#%@`?\t\n", ": ", "!!int ", "!!bool ", "!!timestamp ", "!
 """What has a meaning in YAML."""
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(forms)
 def test_any_task_survives_yaml_and_data_unchanged(form: dict[str, Any]) -> None:
     task = load(form)
@@ -36,7 +37,7 @@ def test_any_task_survives_yaml_and_data_unchanged(form: dict[str, Any]) -> None
     assert diff(task, load(text)) == []
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(forms)
 def test_masked_dump_holds_no_hidden_value_and_keeps_everything_else(form: dict[str, Any]) -> None:
     task = load(form)
@@ -50,7 +51,7 @@ def test_masked_dump_holds_no_hidden_value_and_keeps_everything_else(form: dict[
     assert yaml.safe_load(dump(task)) == masked
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 @given(damaged())
 def test_no_form_breaks_the_checker(form: Any) -> None:
     for templates in (False, True):
@@ -62,7 +63,7 @@ def test_no_form_breaks_the_checker(form: Any) -> None:
             assert load(to_fields(checked.task), templates=templates) == checked.task
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 2000), st.sampled_from(BITS) | st.text(max_size=3)), min_size=1, max_size=4))
 def test_no_text_breaks_the_reader(damage: list[tuple[int, str]]) -> None:
     text = TEXT
@@ -73,7 +74,7 @@ def test_no_text_breaks_the_reader(damage: list[tuple[int, str]]) -> None:
     assert (checked.task is None) == bool(checked.errors)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(junk)
 def test_anything_but_a_form_is_a_spec_error(source: Any) -> None:
     with pytest.raises(SpecError) as caught:
@@ -82,7 +83,7 @@ def test_anything_but_a_form_is_a_spec_error(source: Any) -> None:
     assert "top-secret-value" not in str(caught.value)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(junk)
 def test_no_catalog_breaks_the_reader(source: Any) -> None:
     for place in (

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 
 from siflow_provider.spec import dump, load
 from siflow_provider.spec.schema import json_schema
+from tests.drawing import examples
 from tests.unit.spec.forms import BASES, PYTORCH, RAY, changed
 from tests.unit.spec.strategies import forms
 
@@ -34,7 +35,7 @@ def test_every_field_has_a_text() -> None:
     assert silent == []
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(forms)
 def test_what_the_checker_takes_and_writes_fits_the_schema(form: dict[str, Any]) -> None:
     VALIDATOR.validate(yaml.safe_load(dump(load(form), reveal=True)))

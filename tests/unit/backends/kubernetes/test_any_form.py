@@ -13,6 +13,7 @@ from siflow_provider.backends.kubernetes.rendering import render, unsupported
 from siflow_provider.core.identity import MAX_NAME
 from siflow_provider.spec.load import load
 from siflow_provider.spec.resolve import resolve
+from tests.drawing import examples
 from tests.golden.crds import faults
 from tests.unit.backends.kubernetes.tasks import context, pods
 from tests.unit.spec.strategies import forms
@@ -34,7 +35,7 @@ def without_catalog(form: dict[str, Any]) -> dict[str, Any]:
     return {**out, "ray": ray} if ray else out
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(forms, st.booleans(), st.sampled_from([1, 2, 100]))
 def test_any_form_renders_to_what_a_cluster_takes(form: dict[str, Any], queued: bool, attempt: int) -> None:
     task = resolve(load(without_catalog(form)), user="ada")

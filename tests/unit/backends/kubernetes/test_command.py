@@ -20,6 +20,7 @@ from siflow_provider.backends.kubernetes.limits import MAX_COMMAND_BYTES
 from siflow_provider.backends.kubernetes.names import RUN_DIR, SCRIPTS_DIR
 from siflow_provider.core.results import MAX_RESULT_BYTES, ResultReader
 from siflow_provider.core.status import LogLine
+from tests.drawing import examples
 from tests.unit.backends.kubernetes import kubelet
 from tests.unit.backends.kubernetes.tasks import container, document, env, pytorch, ray, rendered
 
@@ -123,7 +124,7 @@ def test_shell_text_is_run_by_bash_as_it_stands(form: Callable[..., object], box
     assert (code, out, err) == (0, expected.stdout, expected.stderr)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.text(alphabet="$$()NA{}'\"`\\ \n\r\té日🚀;&|<", max_size=60))
 @example(text="\n".join(NASTY))
 @example(text="$(SIFLOW_ATTEMPT) $$(SIFLOW_ATTEMPT) $(echo $(SIFLOW_ATTEMPT)) $((1)) $( $")

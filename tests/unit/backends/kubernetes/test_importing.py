@@ -21,6 +21,7 @@ from siflow_provider.errors import SiflowError, UsageError
 from siflow_provider.spec.dump import dump, to_data
 from siflow_provider.spec.load import check, load
 from siflow_provider.spec.resolve import resolve
+from tests.drawing import examples
 from tests.golden.crds import faults
 from tests.golden.manifests import CONTEXT, FORMS, rendered
 from tests.unit.backends.kubernetes.imports import NO_CATALOG, form_of, imported, notes_of, pytorch
@@ -47,7 +48,7 @@ def test_every_golden_manifest_gives_a_form_that_passes_our_check(form: Path) ->
     assert job.task.command == load(form, templates=True).command
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(forms)
 def test_any_form_without_a_catalog_survives_rendering_and_import(form: dict[str, Any]) -> None:
     task = resolve(load({**without_catalog(form), "kubernetes": {}}), user="ada")
@@ -262,7 +263,7 @@ def test_our_ray_manifest_without_its_files_says_that_the_command_is_missing() -
 junk = st.sampled_from([None, 7, True, "text", "", [], {}, [None], [1], {"a": 1}, [{"name": 1}], "{{ x }}", -1, 1.5])
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(300), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_a_damaged_manifest_gives_a_form_or_an_error_and_never_a_traceback(data: st.DataObject) -> None:
     ours = [list(rendered(form).documents) for form in NO_CATALOG]

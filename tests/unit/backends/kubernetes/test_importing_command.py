@@ -17,6 +17,7 @@ from siflow_provider.backends.kubernetes.rendering import render
 from siflow_provider.spec.dump import dump, to_data
 from siflow_provider.spec.load import load
 from siflow_provider.spec.resolve import resolve
+from tests.drawing import examples
 from tests.golden.manifests import CONTEXT
 from tests.unit.backends.kubernetes import kubelet
 from tests.unit.backends.kubernetes.imports import NO_CATALOG, form_of, notes_of, pytorch
@@ -45,7 +46,7 @@ def test_a_hidden_value_becomes_a_template_and_never_a_mask_or_the_secret_itself
     assert base64.b64encode(b"canary-92").decode() not in told
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.text(st.characters(exclude_characters="\0\r", exclude_categories=["Cs"]), max_size=12), max_size=4))
 def test_argv_reaches_the_program_byte_for_byte_as_kubernetes_would_start_it(words: list[str]) -> None:
     env = [{"name": "A", "value": "1 '\"2"}, {"name": "B", "value": "$(A)x"}]
@@ -111,7 +112,7 @@ def test_braces_of_the_manifest_are_kept_from_airflows_templates() -> None:
     assert any("raw" in message for message in notes_of(manifest).values())
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.text(st.sampled_from("{}%#-+ \n\\\"'é😀a")) | st.just("{% raw %}a{% endraw %} {{ b }}"))
 def test_kept_text_is_rendered_to_itself(text: str) -> None:
     assert jinja2.Environment(keep_trailing_newline=True).from_string(kept(text)).render() == text

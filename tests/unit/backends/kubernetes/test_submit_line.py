@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from siflow_provider.spec.ray import RaySection
+from tests.drawing import examples
 from tests.unit.backends.kubernetes.tasks import container, job, ray, rendered
 
 NASTY = {
@@ -67,7 +68,7 @@ def test_runtime_env_reaches_ray_unchanged(box: Path) -> None:
     assert json.loads(argv[argv.index("--runtime-env-json") + 1]) == NASTY
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(alphabet=st.sampled_from("$`\"'\\ {}()!\n\tab;&|<>*~#ü日"), max_size=12))
 def test_any_text_of_the_runtime_env_reaches_ray_unchanged(box: Path, text: str) -> None:
     argv = submitted({"env_vars": {"A": text}}, box)

@@ -14,6 +14,7 @@ from siflow_provider.backends.local.backend import LocalBackend
 from siflow_provider.backends.local.logs import LogFile, follow_files
 from siflow_provider.core.pieces import MAX_LINE_BYTES
 from siflow_provider.core.status import LogCursor, LogLine
+from tests.drawing import examples
 from tests.unit.backends.local.following import end_of
 from tests.unit.backends.local.tasks import context, task
 
@@ -84,7 +85,7 @@ def test_bytes_that_are_no_text_are_replaced_and_the_rest_is_kept(tmp_path: Path
     assert [line.text for line in _read_all(path)] == ["a\ufffd\ufffdb", "ok", "50%\r100%", "last without end"]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n\r"), max_size=40), max_size=30), st.data())
 def test_reading_on_from_any_position_loses_and_repeats_nothing(
     tmp_path_factory: object, texts: list[str], data: st.DataObject

@@ -10,6 +10,7 @@ from siflow_provider.backends.kubernetes.logs.position import Position
 from siflow_provider.backends.kubernetes.logs.splitter import MISSING, LineSplitter
 from siflow_provider.core.pieces import MAX_LINE_BYTES
 from siflow_provider.core.status import LogLine
+from tests.drawing import examples
 from tests.unit.backends.kubernetes.logs.written import Record, joined, sent, stamp
 
 SECOND = 10**9
@@ -50,7 +51,7 @@ def files(draw: st.DrawFn) -> list[Record]:
     return records
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(files(), st.data())
 def test_any_chunks_give_the_same_lines(records: list[Record], data: st.DataObject) -> None:
     whole = sent(records, None)
@@ -66,7 +67,7 @@ def test_any_chunks_give_the_same_lines(records: list[Record], data: st.DataObje
     assert all(len(line.text.encode()) <= MAX_LINE_BYTES for line in lines if line.partial)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(files(), st.data())
 def test_reading_again_behind_any_line_gives_the_rest_and_no_more(records: list[Record], data: st.DataObject) -> None:
     whole = read(sent(records, None))
@@ -76,7 +77,7 @@ def test_reading_again_behind_any_line_gives_the_rest_and_no_more(records: list[
     assert read(sent(records, place.since), place, chunk=data.draw(st.sampled_from([61, 5000]))) == whole[index + 1 :]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(files(), st.data())
 def test_a_connection_that_is_cut_anywhere_costs_and_repeats_nothing(
     records: list[Record], data: st.DataObject
