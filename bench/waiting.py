@@ -10,7 +10,8 @@ fires. Their sum is the whole. The triggers keep their default intervals. Nothin
 
 Each measurement starts a control plane of its own, which takes root (scripts/control-plane) and a minute; there the
 first job is made as users make it, and the others are written into the store as copies of that one (from 5000 on with
-Kueue and the training operator held still). It takes four minutes for each trigger and size, ten for 10000 jobs.
+Kueue and the training operator held still: questions for places in the queue get no answer then). It takes four
+minutes for each trigger and size, ten for 10000 jobs.
 `SIFLOW_TEST_KUBECONFIG` names a control plane that is up; there all are made by requests, some five a second.
 """
 

@@ -34,8 +34,7 @@ CONNECTION = "bench_waiting"
 DAY = 86_400
 QUIET = 15.0
 IDLE = 0.25
-"""Of a core: a trigger that polls never gets quieter than its polls."""
-LONGEST = 300.0
+"""Of a core. A trigger that polls may never get quieter: it is waited for as long as its start may take."""
 LISTS = {"list pods", "list pytorchjobs", "list workloads"}
 
 
@@ -189,7 +188,7 @@ class Holder:
     async def _settle(self) -> None:
         """Let all begin, and go on while there is still work to do: ten thousand objects are forty pages."""
         await self._watch_itself(self._order.settle)
-        end = time.monotonic() + LONGEST
+        end = time.monotonic() + 60 + len(self._order.waiting) / 40
         lists, busy = -1, 0.0
         while (now := sum(self._traffic.requests[each] for each in LISTS)) != lists or busy > IDLE:
             lists, before, begun = now, cpu(), time.monotonic()
