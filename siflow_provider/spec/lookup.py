@@ -52,10 +52,10 @@ class Lookup:
         if self.findings.errors or image is None or not flavors or not self.findings.final:
             return None
         env = self._env()
-        catalog, cluster = self.catalog, self.scope.entry
+        catalog, cluster, filled = self.catalog, self.scope.entry, self._filled()
         group = catalog.project_groups.get(self.scope.project_group or "") if catalog is not None else None
         return ResolvedTask(
-            task=self._filled(),
+            task=self.task.model_copy(update=filled),
             image=image,
             env={name: value for name, value in env.items() if not isinstance(value, Hidden)},
             hidden={name: value for name, value in env.items() if isinstance(value, Hidden)},
@@ -72,23 +72,22 @@ class Lookup:
             channels={name: one.connection for name, one in catalog.alerts.channels.items()} if catalog else {},
             dashboards=dict(cluster.dashboards) if cluster is not None else {},
             ttl_seconds_after_finished=self.defaults.ttl_seconds_after_finished,
+            defaulted=frozenset(name for name in filled if getattr(self.task, name) is None),
         )
 
-    def _filled(self) -> Task:
+    def _filled(self) -> dict[str, Any]:
         catalog, task = self.catalog, self.task
         timezone = task.timezone or (catalog.defaults.timezone if catalog is not None else None)
         pulls = task.image_pull_retries
         if pulls is None and catalog is not None:
             pulls = catalog.defaults.image_pull_retries
-        return task.model_copy(
-            update={
-                "region": self.scope.region,
-                "cluster": self.scope.cluster,
-                "project_group": self.scope.project_group,
-                "timezone": timezone or self.defaults.timezone,
-                "image_pull_retries": pulls,
-            }
-        )
+        return {
+            "region": self.scope.region,
+            "cluster": self.scope.cluster,
+            "project_group": self.scope.project_group,
+            "timezone": timezone or self.defaults.timezone,
+            "image_pull_retries": pulls,
+        }
 
     def _default_queue(self) -> str | None:
         own = self.catalog.queue_without_catalog_instance if self.catalog is not None else None

@@ -108,6 +108,7 @@ class ResolvedTask:
         channels: alert channel -> Airflow connection id.
         dashboards: link templates of the cluster (`{name}`, `{ns}`).
         ttl_seconds_after_finished: how long its ended job stays; None = until somebody deletes it.
+        defaulted: names of the form's fields that the task left to a default of catalog, connection or DAG.
     """
 
     task: Task
@@ -127,6 +128,7 @@ class ResolvedTask:
     channels: Mapping[str, str] = field(default_factory=dict)
     dashboards: Mapping[str, str] = field(default_factory=dict)
     ttl_seconds_after_finished: float | None = None
+    defaulted: frozenset[str] = frozenset()
 
     @property
     def replicas(self) -> int:

@@ -36,6 +36,8 @@ PAGE_SIZE = 500
 """Rows asked for at once; users of the platform ask for up to 600."""
 _LONGEST_PAUSE = 8.0
 _LONGEST_RETRY_AFTER = 60.0
+_MOST_PAGES = 2000
+"""Of one list: a million rows, where the platform gives as many as are asked for."""
 _MAY_HAVE_WORKED = frozenset({408, 409})
 _TOO_MANY = 429
 _SERVER_ERROR = 500
@@ -122,18 +124,27 @@ class Client:
 
         A page may be shorter than asked for, where the platform caps it: `total` tells then; a list without it has
         ended when a page brings nothing new.
+
+        Raises:
+            BackendError: the platform gives no answer, or a list that has no end.
         """
-        seen, number = 0, 1
-        before: list[dict[str, Any]] = []
-        while True:
+        seen = 0
+        before: list[Any] = []
+        for number in range(1, _MOST_PAGES + 1):
             answer = await self.get(path, {**(params or {}), "page": number, "pageSize": PAGE_SIZE})
             rows = answer.rows
-            if rows == before:
+            keys = [row.get("uuid") or row.get("id") or row for row in rows]
+            if keys == before:
                 return  # nothing, or a list that comes whole whatever page is asked for
             yield answer
-            seen, number, before = seen + len(rows), number + 1, rows
+            seen, before = seen + len(rows), keys
             if answer.total is not None and seen >= answer.total >= len(rows):
                 return
+        raise Unreadable(
+            f"GET {path}: {_MOST_PAGES} pages have come, {seen} rows, and each brings other rows than the one before: "
+            "the platform's list has no end.",
+            hint="Tell the platform's support; does it take the page's number from `page`?",
+        )
 
     async def rows(self, path: str, params: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
         """Return all rows of all pages."""

@@ -77,6 +77,7 @@ def _ray(name: str) -> Callable[[ResolvedTask], Any]:
 
 UNSPELT = (
     Unspelt("kind", _kind, "how the API spells a RayJob's type and head"),
+    Unspelt("project_group", _form("project_group"), "how the API spells a project group; the access key decides it"),
     Unspelt("visible_in_group", _form("visible_in_group"), "how the API spells a task's visibility"),
     Unspelt("shm_size", _form("shm_size"), "whether the API takes a size of /dev/shm"),
     Unspelt("monitoring", _form("monitoring"), "how the API spells the metrics port"),

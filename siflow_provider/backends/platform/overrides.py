@@ -8,10 +8,12 @@ value, `{value.port}` for a part of it. `api_overrides` tells how a call is spel
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from string import Formatter
 from typing import Any
 
 from siflow_provider.errors import UsageError
+from siflow_provider.spec.wording import suggest
 
 __all__ = ["ALWAYS", "CALLS", "FIELDS", "check_overrides", "filled"]
 
@@ -22,8 +24,8 @@ FIELDS = (
     "compute.nodes", "ray.head", "ray.runtime_env", "ray.shared_storage", "ray.autoscaling",
 )  # fmt: skip
 """Fields whose spelling may be given; `kind` is for a RayJob."""
-CALLS = ("logs", "nodes")
-"""Calls whose spelling may be given."""
+CALLS = {"logs": ("uuid", "pod", "limit", "offset", "order"), "nodes": ("pool", "instance")}
+"""Calls whose spelling may be given, and the placeholders of each."""
 _EXAMPLES = {
     "logs": '{"path": "/log/{uuid}", "params": {"pod": "{pod}", "limit": "{limit}"}}',
     "nodes": '{"path": "/nodes", "params": {"pool": "{pool}"}, "instance": "instanceName", "free": "avail"}',
@@ -50,12 +52,44 @@ def check_overrides(body: Mapping[str, Any], api: Mapping[str, Any]) -> None:
                 f"`api_overrides.{call}` must have a `path`, and `params` that are a mapping.",
                 hint=f"Such as {_EXAMPLES[call]}.",
             )
+        _check_placeholders(call, spelling)
     lacks = [key for key in ("instance", "free") if "nodes" in api and not isinstance(api["nodes"].get(key), str)]
     if lacks:
         raise UsageError(
             f"`api_overrides.nodes` must say in `{lacks[0]}` which field of a node's row it is.",
             hint=f"Such as {_EXAMPLES['nodes']}.",
         )
+
+
+def _check_placeholders(call: str, spelling: Mapping[str, Any]) -> None:
+    for where, text in _texts(spelling):
+        for name in _placeholders(f"api_overrides.{call}.{where}", text):
+            if name not in CALLS[call]:
+                raise UsageError(
+                    f"`api_overrides.{call}.{where}` has an unknown placeholder {{{name}}}; "
+                    f"{suggest(name, CALLS[call], what='known ones')}"
+                )
+
+
+def _texts(spelling: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "path", spelling["path"]
+    for name, value in spelling.get("params", {}).items():
+        yield f"params.{name}", str(value)
+
+
+def _placeholders(where: str, text: str) -> list[str]:
+    """Return the placeholders of a text as they are written, conversions and formats with them."""
+    try:
+        parts = list(Formatter().parse(text))
+    except ValueError as error:
+        raise UsageError(
+            f"`{where}` can't be read: {error}.", hint="A brace that is no placeholder's is written twice."
+        ) from None
+    return [
+        f"{name}{f'!{conversion}' if conversion else ''}{f':{form}' if form else ''}"
+        for _, name, form, conversion in parts
+        if name is not None
+    ]
 
 
 def filled(patch: Any, value: Any) -> Any:

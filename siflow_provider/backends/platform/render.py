@@ -49,9 +49,6 @@ def render_manifest(task: ResolvedTask, context: RenderContext, settings: Settin
     for field, value in used(task):
         if field.path in settings.body_overrides:
             body = apply_patch(body, filled(settings.body_overrides[field.path], value))
-    if task.task.project_group is not None:
-        patch = settings.body_overrides.get("project_group", {})
-        body = apply_patch(body, filled(patch, task.task.project_group))
     body = apply_patch(body, settings.body_overrides.get(ALWAYS, {}))
     return Manifest(task=task, context=context, name=mark.name, documents=(body,), hidden=dict(task.hidden))
 

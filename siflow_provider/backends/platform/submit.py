@@ -51,7 +51,7 @@ async def submit(place: Place, manifest: Manifest) -> JobRef:
 
     Raises:
         NameTaken: a run of that name is somebody else's.
-        BackendUnavailable: it is not known whether it was created; the next call looks for it first.
+        BackendError: it is not known whether it was created; the next call looks for it first.
     """
     identity = manifest.context.identity
     async with place.lock((identity.task_uuid, identity.attempt)):
@@ -63,7 +63,7 @@ async def submit(place: Place, manifest: Manifest) -> JobRef:
         try:
             uuid = await place.tasks.create(body, secrets=secrets)
         except AnswerLost as error:
-            return await _look_again(place, identity, error)
+            return await _look_again(place, manifest.name, identity, error)
         return await _settle(place, identity, uuid, manifest)
 
 
@@ -111,25 +111,42 @@ def _body(manifest: Manifest) -> tuple[dict[str, Any], list[str]]:
     return body, [*hidden, *map(str, filter(None, keys))]
 
 
-async def _look_again(place: Place, identity: Identity, error: AnswerLost) -> JobRef:
-    """Look for a run whose creation was not answered, until every listing must show it."""
+async def _look_again(place: Place, name: str, identity: Identity, error: AnswerLost) -> JobRef:
+    """Look for a run whose creation was not answered, until every listing must show it.
+
+    A refusal is ridden out as well: services of the platform have answered 401 in outages, and who gives up here leaves
+    a task behind that nobody follows.
+    """
     log.warning("the answer to a creation was lost (%s); looking for the task", error)
     deadline, pause = time.monotonic() + place.pace.visible, place.pace.first_pause
     while True:
+        trouble: BackendError | None = None
         try:
             found = await _existing(place, identity)
-        except BackendUnavailable as trouble:
-            log.info("can't look for it now: %s", trouble)
-            found = None
-        if found is not None:
-            return found
+            if found is not None:
+                return found
+        except BackendError as refused:
+            log.info("can't look for %s now: %s", name, refused)
+            trouble = refused
         if time.monotonic() >= deadline:
-            raise BackendUnavailable(
-                f"{error} No task of this run has appeared within {place.pace.visible:g} s, so it was not created.",
-                hint="Another try is safe: it looks for the task first.",
-            ) from error
+            raise _unseen(place, name, error, trouble) from error
         await asyncio.sleep(pause)
         pause = min(pause * 2, _LONGEST_PAUSE)
+
+
+def _unseen(place: Place, name: str, error: AnswerLost, trouble: BackendError | None) -> BackendError:
+    """Return what to tell of a creation that was not answered, and whose task was not seen since."""
+    if trouble is None:
+        return BackendUnavailable(
+            f"{error} No task of this run has appeared within {place.pace.visible:g} s, so it was not created.",
+            hint="Another try is safe: it looks for the task first.",
+        )
+    kind = BackendUnavailable if isinstance(trouble, BackendUnavailable) else BackendError
+    return kind(
+        f"{error} Whether a task was created is not known, as the platform can't be looked at: {trouble} "
+        f"A task {name!r} may exist there.",
+        hint=f"Once the platform answers, another try finds it; or stop it by hand: its name begins with {name}.",
+    )
 
 
 async def _settle(place: Place, identity: Identity, uuid: str, manifest: Manifest) -> JobRef:

@@ -36,7 +36,7 @@ def unsupported_fields(task: ResolvedTask, settings: Settings) -> list[Reason]:
 
 def _unspelt(task: ResolvedTask, settings: Settings) -> Iterator[Reason]:
     for field, _ in used(task):
-        if field.path not in settings.body_overrides:
+        if field.path not in settings.body_overrides and field.path not in task.defaulted:
             yield Reason(
                 field.path,
                 "UnknownSpelling",
@@ -48,7 +48,7 @@ def _unspelt(task: ResolvedTask, settings: Settings) -> Iterator[Reason]:
 def _place(task: ResolvedTask, settings: Settings) -> Iterator[Reason]:
     for name in ("region", "cluster"):
         wanted, there = getattr(task.task, name), getattr(settings, name)
-        if wanted is not None and wanted != there:
+        if wanted is not None and wanted != there and name not in task.defaulted:
             yield Reason(
                 name,
                 "OtherConnection",
@@ -133,12 +133,27 @@ def _rest(task: ResolvedTask, settings: Settings) -> Iterator[Reason]:
 
 def warning_lines(task: ResolvedTask, settings: Settings) -> list[str]:
     """Return what is honoured only in part, one sentence each."""
-    form, lines = task.task, []
+    lines = []
     if "logs" not in settings.api_overrides:
         lines.append(
             "logs: no public source tells how the platform spells its log query, so lines and results can't be read; "
             "give the spelling in the connection (api_overrides.logs), or see the platform's console."
         )
-    if form.project_group is not None and "project_group" not in settings.body_overrides:
-        lines.append("project_group: on the platform the access key decides it.")
-    return lines
+    return [*lines, *_defaults_not_carried(task, settings)]
+
+
+def _defaults_not_carried(task: ResolvedTask, settings: Settings) -> Iterator[str]:
+    """Yield what a catalog or connection wishes for every task: no task is refused for what it did not ask for."""
+    for field, value in used(task):
+        if field.path in task.defaulted and field.path not in settings.body_overrides:
+            yield (
+                f"{field.path}: the default {value!r} is left out: no public source tells {field.why} "
+                f"(body_overrides[{field.path!r}] of the connection may)."
+            )
+    for name in ("region", "cluster"):
+        wanted, there = getattr(task.task, name), getattr(settings, name)
+        if name in task.defaulted and wanted is not None and wanted != there:
+            yield (
+                f"{name}: the catalog's default is {wanted!r}, and the connection speaks to the {name} {there!r}: the "
+                "task goes there, by the names that the catalog has for its default."
+            )

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from siflow_provider.backends.platform import client as client_module
 from siflow_provider.backends.platform.client import Client
 from siflow_provider.backends.platform.errors import AnswerLost, NotFound, Refused
 from siflow_provider.backends.settings import Settings
@@ -23,8 +24,10 @@ BODY = {
 async def test_a_passing_fault_is_ridden_out_with_a_new_signature_each_time(
     running: RunningPlatform, client: Client
 ) -> None:
-    running.change(faults=[{"status": 503}, {"status": 429, "headers": {"Retry-After": "1"}}])
-    assert (await client.get(TASKS)).rows == []  # the fake refuses a signature that it has seen
+    # answered after the signature was looked at: the fake refuses one that it has seen
+    once, again = {"status": 503, "after": True}, {"status": 429, "after": True, "headers": {"Retry-After": "1"}}
+    running.change(faults=[once, again])
+    assert (await client.get(TASKS)).rows == []
     assert client.requests == 3
 
 
@@ -119,6 +122,27 @@ async def test_a_list_that_comes_whole_for_every_page_is_read_once(running: Runn
     whole = '{"status": true, "msg": "", "data": [{"name": "a"}]}'
     running.change(faults=[{"path": "datasets", "body": whole, "times": 9}])
     assert await client.rows("/data-service/v1/datasets") == [{"name": "a"}]
+
+
+async def test_a_list_that_comes_whole_while_its_rows_change_is_read_once(
+    running: RunningPlatform, client: Client
+) -> None:
+    def page(seconds: int) -> str:
+        return f'{{"status": true, "msg": "", "rows": [{{"uuid": "u", "duration": {seconds}}}]}}'
+
+    running.change(faults=[{"path": "/tasks$", "body": page(seconds)} for seconds in range(9)])
+    assert await client.rows(TASKS) == [{"uuid": "u", "duration": 0}]
+
+
+async def test_a_list_without_an_end_is_an_error_that_says_so(
+    running: RunningPlatform, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client_module, "_MOST_PAGES", 3)
+    for _ in range(5):
+        await client.create(TASKS, BODY, headers={}, secrets=())
+    running.change(max_page=1, page_total=False)
+    with pytest.raises(BackendUnavailable, match=r"GET .*/tasks: 3 pages have come, 3 rows.* has no end"):
+        await client.rows(TASKS)
 
 
 async def test_a_lost_answer_has_its_ids_however_long_the_platforms_words_are(

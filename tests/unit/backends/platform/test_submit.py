@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from siflow_provider.backends.platform.backend import PlatformBackend
 from siflow_provider.backends.settings import Settings
 from siflow_provider.core.identity import Identity
 from siflow_provider.core.status import Phase
-from siflow_provider.errors import BackendUnavailable
+from siflow_provider.errors import BackendError, BackendUnavailable
 from tests.platform.server import RunningPlatform
 from tests.unit.backends.platform.conftest import QUICK
 from tests.unit.backends.platform.tasks import context, creations, make_twin, statuses, task
@@ -50,6 +51,32 @@ async def test_a_creation_that_did_not_take_place_may_be_tried_again(
     ref = await backend.submit(manifest)
     assert ref.name == manifest.name
     assert len(statuses(running)) == 1
+
+
+@pytest.mark.parametrize("times", [1, 9999], ids=["for a moment", "for good"])
+async def test_a_refusal_behind_a_lost_answer_leaves_no_task_behind_that_nobody_knows_of(
+    running: RunningPlatform, backend: PlatformBackend, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    tasks = backend.place.tasks
+    create = tasks.create
+
+    async def create_and_be_refused(*body: Any, **more: Any) -> str:
+        try:
+            return await create(*body, **more)
+        finally:
+            running.change(faults=[{"method": "GET", "status": 401, "times": times}])
+
+    monkeypatch.setattr(tasks, "create", create_and_be_refused)
+    running.change(faults=[{**LOST, "status": 504}], run_seconds=60)
+    manifest = backend.render(task(), context())
+    if times > 1:
+        with pytest.raises(BackendError, match=f"A task '{manifest.name}' may exist there") as caught:
+            await backend.submit(manifest)
+        assert "does not accept the access key" in str(caught.value)
+        assert not isinstance(caught.value, BackendUnavailable)  # to wait on would not cure it
+        running.change(faults=[])
+    ref = await backend.submit(manifest)
+    assert (ref.name, creations(running), statuses(running)) == (manifest.name, 1, ["Running"])
 
 
 async def test_of_two_tasks_of_one_attempt_the_oldest_is_kept_and_the_log_says_so(
