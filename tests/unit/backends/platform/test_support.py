@@ -58,7 +58,8 @@ def test_every_field_without_a_known_spelling_is_tried_and_can_be_spelt() -> Non
 @pytest.mark.parametrize("field", UNSPELT, ids=lambda field: field.path)
 def test_a_field_without_a_known_spelling_is_refused_until_the_connection_spells_it(field: Any) -> None:
     form, value = ASKS[field.path]
-    asked, others = task(**form), {name: {} for name in ASKS if name != field.path}
+    asked = task(**form)
+    others: dict[str, Any] = {name: {} for name in ASKS if name != field.path}
     plain = backend(body_overrides=others)
     (reason,) = plain.unsupported(asked)
     assert (reason.path, reason.code) == (field.path, "UnknownSpelling")
