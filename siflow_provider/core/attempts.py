@@ -194,7 +194,9 @@ async def _move(held: _Held, outcome: Outcome, ledger: Ledger) -> Step:
     old, new = flavors[ledger.flavor].instance, flavors[flavor].instance
     reporter.note(f"moving from {old} to {new}, which has room now; the place in the old queue is given up")
     # gone, not only stopped: a follower that starts anew must not take the old place for a run that somebody stopped
-    await patiently(lambda: held.backend.delete(ref), what=f"giving up {ref.name}", reporter=reporter)
+    await patiently(
+        lambda: held.backend.delete(ref), what=f"giving up {ref.name}", reporter=reporter, ride_refusals=True
+    )
     moved = Ledger(
         totals=ledger.totals.plus(outcome.totals),
         moves=ledger.moves + 1,
@@ -206,7 +208,9 @@ async def _move(held: _Held, outcome: Outcome, ledger: Ledger) -> Step:
 
 
 async def _still_queued(backend: TrainingBackend, ref: JobRef, reporter: Reporter) -> bool:
-    status = await patiently(lambda: backend.status(ref), what=f"asking for {ref.name}", reporter=reporter)
+    status = await patiently(
+        lambda: backend.status(ref), what=f"asking for {ref.name}", reporter=reporter, ride_refusals=True
+    )
     return status.phase is Phase.QUEUED
 
 

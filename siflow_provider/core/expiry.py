@@ -37,7 +37,11 @@ async def stop_run(backend: Backend, ref: JobRef, reporter: Reporter, *, by: str
     """Stop the run; False (and a warning that names it) when the backend could not be brought to do so."""
     try:
         await patiently(
-            lambda: backend.stop(ref, by=by), what=f"stopping {ref.name}", reporter=reporter, tries=_STOP_TRIES
+            lambda: backend.stop(ref, by=by),
+            what=f"stopping {ref.name}",
+            reporter=reporter,
+            tries=_STOP_TRIES,
+            ride_refusals=True,
         )
     except BackendError as error:
         reporter.note(f"{ref.name} could not be stopped and may still run: {error}", warning=True)

@@ -52,8 +52,9 @@ async def follow(
 ) -> Outcome:
     """Follow one attempt to its end, and return it once all its logs were shown.
 
-    A run that ends by a clock is stopped first. A backend without an answer is waited for as long as it takes; only
-    a clock ends that. Cancelling leaves the run as it is: whoever cancels decides whether it is stopped.
+    A run that ends by a clock is stopped first. A backend without an answer, or one that refuses to tell (rights that
+    are missing), is waited for as long as it takes; only a clock ends that. Cancelling leaves the run as it is: whoever
+    cancels decides whether it is stopped.
 
     Args:
         backend: opened by the caller.
@@ -62,9 +63,6 @@ async def follow(
         reporter: who is told.
         cursor: how far an earlier follower had shown the logs.
         clock: gives the moment now; sleeping goes by the event loop's own time.
-
-    Raises:
-        BackendError: the backend refuses to tell about the run (`AccessDenied`, ...); the run is left alone.
     """
     return await _Follower(backend, ref, policy, reporter, cursor=cursor, clock=clock).run()
 

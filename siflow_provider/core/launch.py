@@ -113,6 +113,7 @@ async def submit_to(
             what=f"submitting {manifest.name}",
             reporter=reporter,
             room_within=limit,
+            ride_refusals=context.identity.attempt > 1,  # this try could submit before
         )
     except NoRoomYet as error:
         waited = f"queue_timeout of {duration_text(limit or 0.0)}"

@@ -11,7 +11,7 @@ from siflow_provider.core.diagnosis import MAX_LAST_LINES
 from siflow_provider.core.patience import pause_seconds
 from siflow_provider.core.results import ResultReader
 from siflow_provider.core.status import JobRef, LogCursor, LogLine, LogSelection, is_selected, main_replica
-from siflow_provider.errors import BackendError, BackendUnavailable, UsageError
+from siflow_provider.errors import AccessDenied, BackendError, BackendUnavailable, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -26,6 +26,7 @@ _T = TypeVar("_T")
 _BREATHE_EVERY = 100  # lines after which the event loop gets its turn in a backlog
 _REOPEN_SECONDS = 1.0
 _LAST_SECONDS = 300.0  # an outage of minutes after the run's end costs no line
+_REFUSED_SECONDS = 20.0  # rights that are given anew are there soon; others never were
 
 
 @asynccontextmanager
@@ -115,7 +116,7 @@ class LogPump:
                 failures, ended_at = 0, self._clock()
             try:
                 await self._read_stream()
-            except BackendUnavailable as error:
+            except (BackendUnavailable, AccessDenied) as error:
                 failures += 1
                 self._go_blind(error)
                 if self._gives_up(ended_at, error):
@@ -169,14 +170,15 @@ class LogPump:
         if trouble is not None:
             self._reporter.note(trouble, warning=True)
 
-    def _go_blind(self, error: BackendUnavailable) -> None:
+    def _go_blind(self, error: BackendError) -> None:
         self.active_at = None
         if not self._warned:
             self._warned = True
             self._reporter.note(f"the logs can't be read at the moment: {error}; trying again", warning=True)
 
-    def _gives_up(self, ended_at: datetime | None, error: BackendUnavailable) -> bool:
-        if ended_at is None or (self._clock() - ended_at).total_seconds() < _LAST_SECONDS:
+    def _gives_up(self, ended_at: datetime | None, error: BackendError) -> bool:
+        patience = _REFUSED_SECONDS if isinstance(error, AccessDenied) else _LAST_SECONDS
+        if ended_at is None or (self._clock() - ended_at).total_seconds() < patience:
             return False
         self._reporter.note(f"the last log lines could not be read: {error}", warning=True)
         return True

@@ -11,7 +11,7 @@ from siflow_provider.core.expiry import finish_run
 from siflow_provider.core.follow import follow
 from siflow_provider.core.patience import patiently
 from siflow_provider.core.run import RunEnd, run
-from siflow_provider.errors import BackendError, BackendUnavailable
+from siflow_provider.errors import AccessDenied, BackendError, BackendUnavailable
 from siflow_provider.links import link_xcoms
 from siflow_provider.operators.bridge import run_blocking
 from siflow_provider.triggers.killed import STOPPED_BY
@@ -116,9 +116,13 @@ async def _next(
 
 
 async def _look(backend: TrainingBackend, order: Order, step: Step) -> Step | RunEnd:
-    status = await patiently(
-        lambda: backend.status(step.ref), what=f"looking at {step.ref.name}", reporter=order.reporter
-    )
+    try:
+        status = await patiently(
+            lambda: backend.status(step.ref), what=f"looking at {step.ref.name}", reporter=order.reporter
+        )
+    except AccessDenied as error:  # there it is: it is followed, and its follower waits for the right
+        order.reporter.note(f"{step.ref.name} can't be looked at now: {error}", warning=True)
+        return step
     await _publish(order, status)
     if not status.phase.terminal:
         return step

@@ -173,9 +173,6 @@ class SiflowTaskOperator(RendersForms):
             told = RunEvent.model_validate(event)
             if told.carried.task_uuid != identity_of(context["ti"]).task_uuid:
                 return self._astray(context, Carried.model_validate(carried or {"prefix": ""}))
-            if told.outcome is None:
-                self._stop(context, "the run can't be followed any more")
-                raise BackendError(told.error)
             if told.outcome.final:
                 return self._finished(RunEnd(told.outcome, told.carried.ledger.totals), context)
             order = self._order = order_of(self, context, told.carried)

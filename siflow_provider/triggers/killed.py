@@ -90,7 +90,10 @@ async def _stop(ref: JobRef, instance: Any, hook: SiflowHook, log: Any, data: Ru
     reporter.note(f"{why}: stopping {ref.name}")
     async with make_backend(await hook.asettings(expected=ref.backend)) as backend:
         await patiently(
-            lambda: backend.stop(ref, by=f"{STOPPED_BY} {why}"), what=f"stopping {ref.name}", reporter=reporter
+            lambda: backend.stop(ref, by=f"{STOPPED_BY} {why}"),
+            what=f"stopping {ref.name}",
+            reporter=reporter,
+            ride_refusals=True,
         )
         reporter.note(f"{ref.name} is stopped")
         await finish_run(backend, ref, reporter)

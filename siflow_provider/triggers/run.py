@@ -17,7 +17,7 @@ from siflow_provider.core.outcome import FollowPolicy, Outcome, OutcomeKind
 from siflow_provider.core.patience import pause_seconds
 from siflow_provider.core.status import JobRef, LogCursor
 from siflow_provider.core.veil import Veil
-from siflow_provider.errors import BackendUnavailable, SiflowError
+from siflow_provider.errors import SiflowError
 from siflow_provider.hooks.siflow import DEFAULT_CONN_ID, SiflowHook
 from siflow_provider.triggers.drain import LogDrain, PacedBackend
 from siflow_provider.triggers.killed import STOPPED_BY, KillAction, keep_running, stop_if_killed
@@ -90,13 +90,11 @@ class RunEvent(Frozen):
     """What the trigger tells the operator. Carries what the next leg needs: `dag.test()` keeps nothing else.
 
     Attributes:
-        outcome: how following ended; None when it could not be followed.
-        error: why not, in words for the user.
+        outcome: how following ended.
         carried: as the trigger was given it.
     """
 
-    outcome: Outcome | None = None
-    error: str = ""
+    outcome: Outcome
     carried: Carried
 
 
@@ -122,13 +120,10 @@ class RunTrigger(BaseTrigger):
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Follow the attempt and fire once."""
         started_at = datetime.now(UTC)
-        try:
-            event = RunEvent(outcome=await self._follow_uncut(), carried=self.data.carried)
-        except SiflowError as error:
-            event = RunEvent(error=self.data.veil.over(str(error)), carried=self.data.carried)
+        event = RunEvent(outcome=await self._follow_uncut(), carried=self.data.carried)
         if self.task_instance is not None:  # else in line (`airflow dags test`), with no scheduler that could mix up
             await until_settled(self.data.carried.deferred_at, started_at)
-            if event.outcome is not None and is_stopped_by_airflow(event.outcome):
+            if is_stopped_by_airflow(event.outcome):
                 # this task instance is not waited for any more: Airflow is about to cancel this trigger, and an event
                 # now could wake the next try instead
                 await asyncio.sleep(CANCEL_SECONDS)
@@ -151,15 +146,24 @@ class RunTrigger(BaseTrigger):
             raise
 
     async def _follow_patiently(self) -> Outcome:
-        """Follow; an Airflow or a backend that gives no answer at the start is no reason to give a healthy run up."""
+        """Follow; whatever keeps the run from being followed here is no reason to give a healthy run up.
+
+        That is an Airflow or a backend without an answer, a right that is missing, and a connection that is gone or
+        wrong too: the worker has submitted by the same one, so somebody has changed it and can mend it. What ends the
+        wait is the task's own `execution_timeout`.
+        """
         failures = 0
         while True:
             try:
                 return await self._follow()
-            except BackendUnavailable as error:
+            except SiflowError as error:
                 failures += 1
                 if failures == 1:
-                    self.log.warning("no answer, trying again: %s", self.data.veil.over(str(error)))
+                    self.log.warning(
+                        "%s can't be followed now, it is left as it is and looked for again: %s",
+                        self.data.ref.name,
+                        self.data.veil.over(str(error)),
+                    )
                 await asyncio.sleep(pause_seconds(failures))
 
     async def _follow(self) -> Outcome:

@@ -126,6 +126,7 @@ class Told:
 
     def note(self, text: str, *, warning: bool = False) -> None:
         (self.warnings if warning else self.notes).append(text)
+        self.seen.set()
 
     async def checkpoint(self, cursor: LogCursor) -> None:
         self.cursor = cursor
@@ -135,8 +136,15 @@ class Told:
 
     async def until_line(self, text: str, *, seconds: float = 120.0) -> None:
         """Wait until a line with this text was shown."""
+        await self._until(lambda: any(line.text == text for line in self.lines), seconds)
+
+    async def until_warning(self, beginning: str, *, seconds: float = 120.0) -> None:
+        """Wait until a warning that begins so was given."""
+        await self._until(lambda: any(text.startswith(beginning) for text in self.warnings), seconds)
+
+    async def _until(self, true: Callable[[], bool], seconds: float) -> None:
         async with asyncio.timeout(seconds):
-            while not any(line.text == text for line in self.lines):
+            while not true():
                 self.seen.clear()
                 await self.seen.wait()
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,7 @@ class Logins:
     def __init__(self, admin: Admin, namespace: str, kubeconfig: Path) -> None:
         self._admin, self._namespace, self._kubeconfig = admin, namespace, kubeconfig
         self._made: list[str] = []
+        self._bindings: list[Object] = []
 
     async def login(self, without: Callable[[Rule], bool] = lambda _: False, **connection: Any) -> Settings:
         """Return a connection with all rights but some, once the cluster has taken note of them."""
@@ -63,9 +65,27 @@ class Logins:
         missing = await ask_rights(api, RULES, [self._namespace])
         return all(bool(places) == without(rule) for rule, places in missing.items())
 
+    @asynccontextmanager
+    async def taken_away(self, settings: Settings) -> AsyncIterator[None]:
+        """Take all rights away, and give them back at the end, as when the file is applied anew."""
+        async with Api(settings) as api, asyncio.timeout(120):
+            for binding in self._bindings:
+                await asyncio.to_thread(self._admin.delete, self._admin.path_of(binding))
+            await self._until_missing(api, all)
+            yield
+            for binding in self._bindings:
+                await asyncio.to_thread(self._admin.create, binding)
+            await self._until_missing(api, lambda missing: not any(missing))
+
+    async def _until_missing(self, api: Api, wanted: Callable[[Iterable[bool]], bool]) -> None:
+        while not wanted([bool(places) for places in (await ask_rights(api, RULES, [self._namespace])).values()]):
+            pass
+
     def _grant(self, without: Callable[[Rule], bool], connection: dict[str, Any]) -> Settings:
         for document in self._documents(without):
             self._admin.create(document)
+            if document["kind"].endswith("Binding"):
+                self._bindings.append(document)
             if document["metadata"].get("namespace") != self._namespace:
                 self._made.append(self._admin.path_of(document))
         path = self._admin.path("ServiceAccount", _ACCOUNT, self._namespace) + "/token"

@@ -9,6 +9,7 @@ from typing import Any
 
 from siflow_provider.core.quota import Answer, QuotaReport, Shortage, Verdict
 from siflow_provider.core.status import Event, Phase, ReplicaStatus
+from siflow_provider.errors import BackendError, BackendUnavailable
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -43,6 +44,7 @@ class Script:
         lines: what replicas write.
         outages: (from, to) in seconds: neither watch, logs nor calls answer.
         log_outages: the same for logs alone.
+        fault: what is said in an outage.
         watch_ends_every: the watch ends by itself after that many seconds.
         stacks: what `dump_stacks` gives.
         endless_logs: the log stream never ends.
@@ -53,6 +55,7 @@ class Script:
     lines: list[Line] = field(default_factory=list)
     outages: list[tuple[float, float]] = field(default_factory=list)
     log_outages: list[tuple[float, float]] = field(default_factory=list)
+    fault: BackendError = field(default_factory=lambda: BackendUnavailable("connection refused"))
     watch_ends_every: float | None = None
     stacks: dict[str, str] = field(default_factory=dict)
     endless_logs: bool = False

@@ -7,6 +7,7 @@ for them; it tests the follower, and no backend.
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -18,7 +19,7 @@ from siflow_provider.core.moves import Moves
 from siflow_provider.core.protocol import Manifest, RenderContext, TrainingBackend
 from siflow_provider.core.quota import QuotaReport
 from siflow_provider.core.status import JobRef, LogCursor, LogLine, LogSelection, Phase, Status, is_selected
-from siflow_provider.errors import BackendUnavailable, Reason
+from siflow_provider.errors import Reason
 from siflow_provider.spec.resolve import ResolvedTask
 from tests.unit.core.script import START, Script, moment, room
 
@@ -209,7 +210,7 @@ class ScriptedBackend:
     def _refuse(self, run: _Run, outages: list[tuple[float, float]]) -> None:
         age = self._time() - run.born
         if any(start <= age < end for start, end in outages):
-            raise BackendUnavailable("connection refused")
+            raise copy.copy(run.script.fault)
 
     def _ended_before(self, run: _Run, at: float) -> bool:
         return run.stopped is not None and run.stopped[0] - run.born < at

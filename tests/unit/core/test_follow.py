@@ -129,6 +129,25 @@ async def test_a_backend_that_does_not_answer_for_hours_ends_nothing() -> None:
     assert "the backend answers again: the run is running" in done.told.notes
 
 
+async def test_a_right_that_is_missing_for_hours_ends_nothing_and_is_named_once() -> None:
+    denied = AccessDenied("cannot get pytorchjobs.", hint="Add the rule.")
+    script = Script(FULL_DAY, [Line(4000, "a"), Line(70000, "b")], outages=[(0, 3000), (5000, 60000)], fault=denied)
+    done = await follow_script(script)
+    assert done.outcome.kind is OutcomeKind.SUCCEEDED
+    assert done.told.lines == ["master-0: a", "master-0: b"]
+    words = "no answer about the run at the moment: cannot get pytorchjobs. Add the rule.; still following it"
+    assert done.told.warnings.count(words) == 2  # once each time
+    assert len(done.told.warnings) == 3
+    assert not [call for call in done.backend.calls if call.startswith(("stop", "delete"))]
+
+
+async def test_a_run_that_may_never_be_read_is_ended_by_the_tasks_own_deadline_only() -> None:
+    script = Script(FULL_DAY, outages=[(0, DAY)], fault=AccessDenied("cannot get pytorchjobs."))
+    done = await follow_script(script, FollowPolicy(deadline=moment(7200), queue_timeout=60, start_timeout=60))
+    assert (done.outcome.kind, done.outcome.failure and done.outcome.failure.category) == ("failed", "timeout")
+    assert {call for call in done.backend.calls if call.startswith(("stop", "delete"))} == {"stop by execution_timeout"}
+
+
 async def test_a_watch_that_closes_by_itself_is_opened_again_silently() -> None:
     done = await follow_script(Script(phases((0, Phase.RUNNING), (600, Phase.SUCCEEDED)), watch_ends_every=5))
     assert done.outcome.kind is OutcomeKind.SUCCEEDED
@@ -164,18 +183,6 @@ async def test_a_stop_by_a_person_names_who() -> None:
     assert outcome.failure.category is FailureClass.STOPPED_BY_USER
     assert "mia (marked failed)" in outcome.failure.summary
     assert "stopped by mia (marked failed)" in told.notes
-
-
-async def test_refused_credentials_are_told_and_the_run_is_left_alone() -> None:
-    class Refusing(ScriptedBackend):
-        def _refuse(self, run: object, outages: object) -> None:
-            raise AccessDenied("the token may not read jobs.")
-
-    backend = Refusing(Script(phases((0, Phase.RUNNING))))
-    ref = await backend.submit(backend.render(make_task(), context()))
-    with pytest.raises(AccessDenied):
-        await follow(backend, ref, FollowPolicy(), Recorder(), clock=now)
-    assert not [call for call in backend.calls if call.startswith("stop")]
 
 
 async def test_a_reporter_that_fails_ends_the_following_with_its_own_error() -> None:

@@ -5,11 +5,12 @@ from dataclasses import replace
 import pytest
 
 from siflow_provider.core.identity import Identity
-from siflow_provider.core.launch import QuotaPolicy, launch
+from siflow_provider.core.launch import QuotaPolicy, launch, submit_to
 from siflow_provider.core.protocol import Manifest
 from siflow_provider.core.quota import Answer, Verdict
 from siflow_provider.core.status import JobRef, Phase
 from siflow_provider.errors import (
+    AccessDenied,
     BackendError,
     BackendUnavailable,
     NameTaken,
@@ -210,3 +211,14 @@ async def test_a_refusal_is_not_tried_again() -> None:
     with pytest.raises(NameTaken):
         await launch(backend, make_task(), context(), quota="ignore", reporter=Recorder())
     assert backend.calls.count("submit 1") == 1
+
+
+async def test_a_missing_right_fails_the_first_submission_at_once_and_is_waited_for_between_two_attempts() -> None:
+    backend, told = ScriptedBackend(RUNNING), Recorder()
+    backend.submit_faults = [AccessDenied("cannot create pytorchjobs.")] * 4
+    with pytest.raises(AccessDenied):
+        await submit_to(backend, make_task(), context(), 0, reporter=told)
+    assert (backend.calls, told.warnings) == (["submit 1"], [])
+    launched = await submit_to(backend, make_task(), context(attempt=2), 0, reporter=told)
+    assert launched.ref.attempt == 2
+    assert told.warnings == [f"submitting {launched.ref.name}: refused, trying again (cannot create pytorchjobs.)"]

@@ -9,14 +9,15 @@ from threading import Thread
 import pytest
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, TaskDeferred
 
+from siflow_provider.backends.local.backend import LocalBackend
 from siflow_provider.backends.local.launch import launch
 from siflow_provider.backends.local.store import StateDir
 from siflow_provider.core.outcome import Outcome, OutcomeKind, Totals
 from siflow_provider.core.protocol import Manifest
 from siflow_provider.core.status import Failure, FailureClass, JobRef, Phase
+from siflow_provider.errors import AccessDenied
 from siflow_provider.operators import PyTorchJobOperator
 from siflow_provider.triggers.run import Carried, RunEvent, RunTrigger
-from siflow_provider.triggers.store import identity_of
 from tests.unit.operators.legs import Maker, deferred, delete, execute, resume, statuses
 
 
@@ -163,9 +164,7 @@ def test_event_says_how_the_task_ends(make: Maker, backend_home: Path) -> None:
     failed = Outcome(kind=OutcomeKind.FAILED, ref=trigger.data.ref, phase=Phase.FAILED, failure=failure)
     with pytest.raises(AirflowException, match="code: exit code 9"):
         resume(operator, context, RunEvent(outcome=failed, carried=carried))
-    with pytest.raises(AirflowException, match="no connection there"):
-        resume(operator, context, RunEvent(error="no connection there", carried=carried))
-    assert all(status.phase.terminal for status in statuses(backend_home))
+    delete(backend_home, trigger.data.ref)
 
 
 def test_run_is_stopped_when_airflow_gives_up_the_wait(make: Maker, backend_home: Path) -> None:
@@ -182,9 +181,21 @@ def test_lost_connection_does_not_hide_why_the_wait_ended(make: Maker, backend_h
     operator, context = make("true", conn_id="nowhere")
     with pytest.raises(Exception, match="Trigger failure"):
         operator.resume_execution("__fail__", {"error": "Trigger failure"}, context)  # type: ignore[arg-type]
-    carried = Carried(prefix="x", task_uuid=identity_of(context["ti"]).task_uuid)
-    with pytest.raises(AirflowException, match="no connection there"):
-        resume(operator, context, RunEvent(error="no connection there", carried=carried))
+
+
+def test_run_that_may_not_be_looked_at_once_it_is_submitted_is_left_alone_and_followed(
+    make: Maker, backend_home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def denied(*_: object) -> None:
+        raise AccessDenied("cannot get it now.", hint="Add the rule.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LocalBackend, "status", denied)
+        ref = deferred(*make("sleep 60")).data.ref
+    (status,) = statuses(backend_home)
+    assert (status.ref, status.phase.terminal) == (ref, False)
+    assert "can't be looked at now: cannot get it now. Add the rule." in capsys.readouterr().out
+    delete(backend_home, ref)
 
 
 def test_kill_in_a_worker_stops_the_run_and_never_raises(make: Maker, backend_home: Path) -> None:

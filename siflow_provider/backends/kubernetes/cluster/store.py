@@ -197,13 +197,18 @@ class Store:
             await single.outlook.first()
 
     async def _run(self) -> None:
-        """List and watch; where that is refused, let each object be watched alone, and see again from time to time."""
+        """List and watch; where that is refused, let each object be watched alone, and ask again.
+
+        Soon at first, as rights may just be being given anew, and less often where they never were.
+        """
+        pace, refusals = self._api.pace, 0
         while True:
             try:
                 await Feed(self._api, self._source, self._outlook).run()
             except Denied as error:
                 self._outlook.refuse(error)
-            await self._api.pace.sleep(self._api.pace.relist)
+            await pace.sleep(min(pace.relist, pace.poll * 2.0 ** min(refusals, 16)))
+            refusals += 1
 
     def _outlooks(self) -> Iterable[Outlook]:
         return (self._outlook, *(single.outlook for single in self._singles.values()))

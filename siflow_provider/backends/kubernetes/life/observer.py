@@ -105,9 +105,7 @@ class Observer:
             status = await judge(self._cluster, self._ref, seen)
             if await self._stands_elsewhere(_waits_in(status, seen)):
                 status = await judge(self._cluster, self._ref, replace(seen, place=self._place))
-        except (BackendUnavailable, Denied) as error:
-            if _is_refused(error):
-                raise
+        except (BackendUnavailable, Denied) as error:  # a right that is missing now may be given back
             return self._unknown(error)
         self._pause = _pause_of(status, seen)
         return status
@@ -150,10 +148,12 @@ class Observer:
             await self._follow(WORKLOADS, ref.uid)
 
     async def _follow(self, resource: Resource, key: str, name: str = "") -> bool:
-        """Subscribe to a key, once; say whether that is new. A kind that may not be seen is noted as such."""
-        if (resource, key, name) in self._subscribed or (resource.plural in self._blind and not name):
+        """Subscribe to a key, once; say whether that is new. A kind that may not be seen now is noted as such."""
+        if (resource, key, name) in self._subscribed:
             return False
         store = self._stores[resource] = self._cluster.store(resource, self._ref.namespace)
+        if resource.plural in self._blind and store.alone is not None:
+            return False
         try:
             await store.ready()
             await self._cluster.turns.mine()
@@ -165,6 +165,7 @@ class Observer:
                 raise
             self._blind.add(resource.plural)
             return False
+        self._blind.discard(resource.plural)
         self._subscribed.add((resource, key, name))
         return True
 
@@ -257,6 +258,8 @@ def _pause_of(status: Status, seen: Seen) -> float | None:
         return None
     if _is_settling(seen.job or {}):
         return _SETTLING_SECONDS
+    if seen.blind:  # nobody tells when it may be seen again
+        return _LOOK_AGAIN_SECONDS
     if status.phase is Phase.QUEUED and waits_for_its_queue(seen):
         return None
     if status.phase is Phase.RUNNING and not changes_by_time(status.ref, seen, datetime.now(UTC)):

@@ -23,11 +23,7 @@ __all__ = ["watch"]
 
 
 async def watch(cluster: Cluster, ref: JobRef) -> AsyncIterator[Status]:
-    """Yield snapshots as they change, the terminal one last; `unknown` while the server is silent or takes no login.
-
-    Raises:
-        AccessDenied: the credentials may not read the job (403).
-    """
+    """Yield snapshots as they change, the terminal one last; `unknown` while the server is silent or refuses."""
     before: Status | None = None
     seen = 0
     async with _shared(cluster, ref) as run:

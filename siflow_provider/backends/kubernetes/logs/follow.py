@@ -20,7 +20,7 @@ from siflow_provider.backends.kubernetes.logs.view import PodView
 from siflow_provider.backends.kubernetes.state.objects import Object, dig, uid
 from siflow_provider.core.pump import closing_stream
 from siflow_provider.core.status import JobRef, LogCursor, LogLine, LogSelection, Phase, Status, is_selected
-from siflow_provider.errors import UsageError
+from siflow_provider.errors import BackendUnavailable, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -114,10 +114,17 @@ class _Merge:
             await self._tell_unseen()
 
     async def _await_begin(self, snapshots: AsyncIterator[Status]) -> None:
-        """Wait until there may be pods: of thousands in a queue each costs its place alone."""
+        """Wait until there may be pods: of thousands in a queue each costs its place alone.
+
+        And until there is an answer: before that nobody knows which pods there are to read.
+        """
         async for self._last in snapshots:
             self._check_names(self._last)
-            if not self._follow or not _waits_for_the_first_time(self._last):
+            unknown = self._last.phase is Phase.UNKNOWN
+            if unknown and not self._follow:
+                why = self._last.reason
+                raise BackendUnavailable(f"the replicas of {self._ref.name} are not known now: {why}")
+            if not self._follow or not (unknown or _waits_for_the_first_time(self._last)):
                 return
 
     def _check_names(self, status: Status) -> None:
