@@ -16,14 +16,22 @@ T = TypeVar("T")
 _POLL_SECONDS = 0.25
 
 
-def wait_until(look: Callable[[], T | None], *, timeout: float, what: str, describe: Callable[[], str] = str) -> T:
+def wait_until(
+    look: Callable[[], T | None],
+    *,
+    timeout: float,
+    what: str,
+    describe: Callable[[], str] = str,
+    pause: float = _POLL_SECONDS,
+) -> T:
     """Call `look` until it returns something true, and return that.
 
     Args:
-        look: asked four times a second.
+        look: what is asked.
         timeout: seconds.
         what: "the run ends": what the error says did not happen.
         describe: adds to the error what there is instead.
+        pause: seconds between two looks.
 
     Raises:
         StackError: it did not happen in time.
@@ -34,7 +42,7 @@ def wait_until(look: Callable[[], T | None], *, timeout: float, what: str, descr
             return found
         if time.monotonic() > deadline:
             raise StackError(f"waited {timeout:g} s until {what}; {describe()}")
-        time.sleep(_POLL_SECONDS)
+        time.sleep(pause)
 
 
 class Rest:
@@ -60,6 +68,17 @@ class Rest:
             return {name: str(part.get("status")) for name, part in answer.json().items() if isinstance(part, dict)}
         except (httpx.HTTPError, ValueError):
             return {}
+
+    def build_execution_api(self, timeout: float) -> None:
+        """Have the API server build the API that tasks talk to, and wait until it is there.
+
+        Raises:
+            StackError: it did not answer within `timeout` seconds.
+        """
+        try:
+            self._client.get("/execution/health", timeout=timeout)
+        except httpx.HTTPError as error:
+            raise StackError(f"the API for tasks does not answer: {error}") from error
 
     def get(self, path: str, **params: Any) -> Any:
         """Return the JSON under `/api/v2/PATH`."""

@@ -67,14 +67,17 @@ class Run:
         state = self.state
         return state if state in _ENDED_RUN else None
 
+    def rows(self) -> list[dict[str, Any]]:
+        """Return what the API tells of every task instance that exists by now, all by one request."""
+        return list(self._rest.get(f"{self.path}/taskInstances", limit=200)["task_instances"])
+
     def tis(self) -> list[TaskInstance]:
         """Return every task instance that exists by now, mapped ones each by itself."""
-        found = self._rest.get(f"{self.path}/taskInstances", limit=200)["task_instances"]
-        return [self.ti(one["task_id"], one["map_index"]) for one in found]
+        return [self.ti(one["task_id"], one["map_index"]) for one in self.rows()]
 
     def states(self) -> dict[str, str]:
         """Return state by `task_id` or, for mapped tasks, `task_id[map_index]`."""
-        found = self._rest.get(f"{self.path}/taskInstances", limit=200)["task_instances"]
+        found = self.rows()
         names = {id(one): one["task_id"] + (f"[{one['map_index']}]" if one["map_index"] >= 0 else "") for one in found}
         return {names[id(one)]: str(one["state"]) for one in found}
 

@@ -41,6 +41,7 @@ class StackSettings:
         dags: the DAGs folder; default `home/dags`.
         database: `sqlite`, or `postgres` for a server of its own in a temporary folder.
         triggerers: how many.
+        late_triggerers: start them when the rest is up, and don't wait for them: a task needs one only when it defers.
         parallelism: tasks that may run at once.
         env: more environment for every component; wins over what this module sets.
     """
@@ -49,6 +50,7 @@ class StackSettings:
     dags: Path | None = None
     database: str = "sqlite"
     triggerers: int = 1
+    late_triggerers: bool = False
     parallelism: int = 8
     env: dict[str, str] = field(default_factory=dict)
     port: int = field(default_factory=find_free_port)

@@ -32,7 +32,7 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
 def settings_for(home: Path) -> StackSettings:
     """Return the demo's stack: quick, small, and with everything it writes below `home`."""
     env = {"DIGITS_CHECKPOINTS": str(home / "checkpoints")}
-    return StackSettings(home=home, dags=ROOT / "example_dags", parallelism=4, env=env)
+    return StackSettings(home=home, dags=ROOT / "example_dags", parallelism=4, late_triggerers=True, env=env)
 
 
 def end_unfinished_runs(stack: AirflowStack) -> None:

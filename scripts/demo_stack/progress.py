@@ -10,7 +10,10 @@ from scripts.airflow_stack.run import render_event
 
 __all__ = ["Progress"]
 
+_LOOK_SECONDS = 0.5
+"""Each look costs the API server some hundredths of a second of the cores that the training runs on."""
 _ENDED_TASK = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})
+_ACTIVE_TASK = frozenset({"scheduled", "queued", "running", "deferred"})
 _SHOWN_LOGGERS = ("task.stdout", "siflow_provider")
 _LEVELS = {"warning": "warning: ", "error": "error: ", "critical": "error: "}
 
@@ -34,31 +37,34 @@ class Progress:
         Raises:
             StackError: it did not end within `timeout` seconds.
         """
-        return wait_until(self._look, timeout=timeout, what=f"{self._run!r} has ended")
+        return wait_until(self._look, timeout=timeout, what=f"{self._run!r} has ended", pause=_LOOK_SECONDS)
 
     def _look(self) -> str | None:
+        rows = self._run.rows()
+        for row in rows:
+            self._show_task(row)
+        if any(row["state"] in _ACTIVE_TASK for row in rows):
+            return None
         state = self._run.state
-        for task in self._run.tis():
-            self._show_task(task)
         return state if state in ("success", "failed") else None
 
-    def _show_task(self, task: TaskInstance) -> None:
-        name, before = task.task_id, self._states.get(task.task_id, "none")
+    def _show_task(self, row: dict[str, Any]) -> None:
+        name = row["task_id"]
+        before, state = self._states.get(name, "none"), str(row["state"] or "none")
         if before in _ENDED_TASK:
             return
-        state = task.state
         ended = state in _ENDED_TASK
         if state not in {before, "none"} and not ended:
             self._print(name, f"* {state}")
         if ended or state in ("running", "deferred"):
-            self._show_log(task)
+            self._show_log(self._run.ti(name), int(row["try_number"] or 1))
         if ended:
             self._print(name, f"* {state}")
         self._states[name] = state
 
-    def _show_log(self, task: TaskInstance) -> None:
+    def _show_log(self, task: TaskInstance, try_number: int) -> None:
         shown = self._shown.setdefault(task.task_id, set())
-        for event in task.events():
+        for event in task.events(try_number):
             key = (str(event.get("timestamp")), event["event"])
             if key not in shown:
                 shown.add(key)
