@@ -12,9 +12,11 @@ import pytest
 
 from siflow_provider.backends.kubernetes.backend import KubernetesBackend
 from siflow_provider.backends.kubernetes.checkup.examine import check_kubernetes
+from siflow_provider.backends.kubernetes.checkup.rules import RULES, Rule
 from siflow_provider.backends.kubernetes.cluster.api import Api
 from siflow_provider.backends.kubernetes.cluster.errors import ApiError
 from siflow_provider.backends.kubernetes.cluster.resources import TRAINJOBS
+from siflow_provider.backends.kubernetes.cluster.rights import rule_text
 from siflow_provider.backends.kubernetes.life.runtime import lacks_runtime
 from siflow_provider.backends.settings import Settings
 from siflow_provider.core.identity import Identity
@@ -23,7 +25,7 @@ from siflow_provider.errors import BackendError
 from siflow_provider.spec.quantity import Resources
 from siflow_provider.spec.resolve import Flavor, ResolvedTask
 from tests.contract.life import end, read, start, texts, until, until_phase
-from tests.control_plane.admin import Admin
+from tests.control_plane.admin import Admin, Object
 from tests.control_plane.plane import ControlPlane
 from tests.control_plane.queues import GPU, Queues, own_place
 from tests.golden.manifests import TRAINJOB_FORMS, rendered_trainjob
@@ -33,6 +35,8 @@ from tests.integration.logins import Logins
 
 CONTROL_PLANE_OPTIONS = ("--trainer", "--real-node")
 WHOLE = [form for form in TRAINJOB_FORMS if form.stem != "templates"]
+OF_THIS_PLANE = [rule for rule in RULES if rule.feature in {"trainjob", "podmonitor"}]
+CONFIG = Path(__file__).parents[1] / "control_plane" / "config"
 SIZE = {"cpu": "100m", "memory": "512Mi"}
 COMMAND = """\
 set -e
@@ -191,6 +195,53 @@ async def test_the_first_rank_that_failed_is_named_with_its_last_lines(
     assert status.failure.last_lines[-1] == "boom"
     lines = [line async for line in backend.logs(ref, "all", LogCursor(), follow=False)]
     assert texts(lines, "worker-0") == ["one", "boom"]
+
+
+@pytest.fixture
+def pod_monitors(own_admin: Admin) -> None:
+    """Have the cluster know PodMonitors, as one with Prometheus Operator does."""
+    if own_admin.find("/apis/monitoring.coreos.com/v1") is None:
+        own_admin.apply((CONFIG / "podmonitors.yaml").read_text())
+        own_admin.wait("/apis/monitoring.coreos.com/v1", lambda found: bool((found or {}).get("resources")), "served")
+
+
+@pytest.mark.usefixtures("pod_monitors")
+async def test_what_the_replicas_measure_is_asked_for_by_a_pod_monitor_that_goes_with_the_job(
+    backend: KubernetesBackend, queues: Queues, own_admin: Admin
+) -> None:
+    ref = await start(backend, task(queues.queue(GPU=1), monitoring={"port": 9090, "path": "/m"}))
+    monitor = own_admin.path("PodMonitor", ref.name, ref.namespace, "monitoring.coreos.com/v1")
+    found = own_admin.find(monitor)
+    assert owners(found) == [ref.uid]
+    assert found is not None
+    (pod,) = await asyncio.to_thread(_pods, own_admin, ref)
+    assert found["spec"]["selector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
+    (endpoint,) = found["spec"]["podMetricsEndpoints"]
+    ports = {each["name"]: each["containerPort"] for each in pod["spec"]["containers"][0]["ports"]}
+    assert (ports[endpoint["port"]], endpoint["path"]) == (9090, "/m")
+    await backend.delete(ref)
+    await asyncio.to_thread(own_admin.wait, monitor, lambda left: left is None, "gone with the job")
+
+
+def _pods(admin: Admin, ref: JobRef) -> list[Object]:
+    query = f"?labelSelector=siflow-provider/run={ref.task_uuid}"
+    found = admin.wait(
+        admin.path("Pod", namespace=ref.namespace) + query, lambda all_: (all_ or {}).get("items"), "pods"
+    )
+    return list((found or {})["items"])
+
+
+@pytest.mark.usefixtures("pod_monitors")
+@pytest.mark.parametrize("rule", OF_THIS_PLANE, ids=lambda rule: rule.resource)
+async def test_doctor_names_the_one_right_that_is_missing(
+    own_control_plane: ControlPlane, own_admin: Admin, namespace: str, rule: Rule
+) -> None:
+    logins = Logins(own_admin, namespace, own_control_plane.kubeconfig)
+    checks = await check_kubernetes(await logins.login(without=lambda each: each is rule))
+    logins.close()
+    (missing,) = [check for check in checks if check.name.startswith("right: ") and not check.ok]
+    assert missing.needed is rule.needed
+    assert rule_text(rule.group, rule.resource, rule.verbs, rule.names) in missing.mend
 
 
 async def test_a_worker_that_dies_between_runtime_and_job_leaves_what_the_next_one_takes_up(
