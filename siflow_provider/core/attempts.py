@@ -39,6 +39,7 @@ class Ledger(Frozen):
         stayed: seconds in the queue at which no other instance had room, so that the task stayed.
         told_until: events up to this moment have been noted.
         flavor: index of the instance that the current attempt uses.
+        generation: which of the runs with the same ids this is.
     """
 
     totals: Totals = Totals()
@@ -47,6 +48,7 @@ class Ledger(Frozen):
     stayed: float = 0.0
     told_until: datetime | None = None
     flavor: int = 0
+    generation: int = 0
 
     def applied(self, policy: FollowPolicy) -> FollowPolicy:
         """Return the run's policy as it holds for the current attempt."""
@@ -95,9 +97,11 @@ async def first_attempt(
         UnsupportedError, NeverAdmissibleError, NameTaken: as `launch`.
     """
     launched = await launch(backend, task, context, quota=quota, reporter=reporter)
-    ledger = Ledger(flavor=launched.flavor)
+    ledger = Ledger(flavor=launched.flavor, generation=launched.generation)
     if launched.adopted:
-        ledger = await _adopted_ledger(backend, task, context, launched.ref, reporter)
+        identity = context.identity.of_generation(launched.generation)
+        adopted = await _adopted_ledger(backend, task, identity, launched.ref, reporter)
+        ledger = adopted.model_copy(update={"generation": launched.generation})
     return Step(launched.ref, ledger.applied(policy), ledger=ledger, adopted=launched.adopted)
 
 
@@ -169,11 +173,12 @@ class _Held:
 
     def for_attempt(self, attempt: int, ledger: Ledger) -> RenderContext:
         moves = Moves(count=ledger.moves, queued_seconds=ledger.queued_before)
-        return replace(self.context, identity=self.context.identity.for_attempt(attempt), moves=moves)
+        identity = self.context.identity.of_generation(ledger.generation).for_attempt(attempt)
+        return replace(self.context, identity=identity, moves=moves)
 
 
 async def _retry(held: _Held, outcome: Outcome, ledger: Ledger, quota: QuotaPolicy) -> Step:
-    after = Ledger(totals=ledger.totals.plus(outcome.totals), moves=ledger.moves)
+    after = Ledger(totals=ledger.totals.plus(outcome.totals), moves=ledger.moves, generation=ledger.generation)
     launched = await submit_best(
         held.backend,
         held.task,
@@ -201,6 +206,7 @@ async def _move(held: _Held, outcome: Outcome, ledger: Ledger) -> Step:
         totals=ledger.totals.plus(outcome.totals),
         moves=ledger.moves + 1,
         queued_before=ledger.queued_before + outcome.totals.queued_seconds,
+        generation=ledger.generation,
     )
     context = held.for_attempt(ref.attempt + 1, moved)
     launched = await submit_to(held.backend, held.task, context, flavor, reporter=reporter)
@@ -220,10 +226,10 @@ def _step(held: _Held, launched: Launched, ledger: Ledger) -> Step:
 
 
 async def _adopted_ledger(
-    backend: TrainingBackend, task: ResolvedTask, context: RenderContext, ref: JobRef, reporter: Reporter
+    backend: TrainingBackend, task: ResolvedTask, identity: Identity, ref: JobRef, reporter: Reporter
 ) -> Ledger:
     """Return what the earlier attempts of a run left behind, read back from what there is of them."""
-    totals = await _earlier_totals(backend, context, ref.attempt, reporter)
+    totals = await _earlier_totals(backend, identity.for_attempt(ref.attempt), reporter)
     if len(task.flavors) == 1:
         return Ledger(totals=totals)  # nothing to move to
     status = await patiently(lambda: backend.status(ref), what=f"asking for {ref.name}", reporter=reporter)
@@ -242,11 +248,11 @@ def _find_flavor(task: ResolvedTask, status: Status) -> int:
     return there[0] if len(there) == 1 else 0
 
 
-async def _earlier_totals(backend: TrainingBackend, context: RenderContext, attempt: int, reporter: Reporter) -> Totals:
+async def _earlier_totals(backend: TrainingBackend, identity: Identity, reporter: Reporter) -> Totals:
     totals, now = Totals(), datetime.now(UTC)
-    for number in range(1, attempt):
+    for number in range(1, identity.attempt):
         earlier = await patiently(
-            lambda number=number: _status_of(backend, context.identity.for_attempt(number)),  # type: ignore[misc]
+            lambda number=number: _status_of(backend, identity.for_attempt(number)),  # type: ignore[misc]
             what=f"asking for attempt {number}",
             reporter=reporter,
         )

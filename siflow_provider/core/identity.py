@@ -37,6 +37,7 @@ class Identity(Frozen):
         try_number: Airflow's try, from 1.
         attempt: our submission within the try, from 1.
         nonce: set by `random()` only, for runs that no Airflow task owns.
+        generation: 0; more where an earlier DAG run of the same ids has left a run (`core.earlier`).
     """
 
     dag_id: str
@@ -46,6 +47,7 @@ class Identity(Frozen):
     try_number: int = 1
     attempt: int = 1
     nonce: str = ""
+    generation: int = 0
 
     @classmethod
     def random(cls, task_id: str = "run") -> Identity:
@@ -56,12 +58,15 @@ class Identity(Frozen):
         """Return the identity of another attempt of the same run."""
         return self.model_copy(update={"attempt": attempt})
 
+    def of_generation(self, generation: int) -> Identity:
+        """Return the identity of another run with the same ids."""
+        return self.model_copy(update={"generation": generation})
+
     @property
     def key(self) -> str:
         """The run in one line of JSON, attempts left out: what the hashes are made of."""
-        return json.dumps(
-            [self.dag_id, self.task_id, self.run_id, self.map_index, self.try_number, self.nonce], ensure_ascii=True
-        )
+        ids = [self.dag_id, self.task_id, self.run_id, self.map_index, self.try_number, self.nonce]
+        return json.dumps([*ids, self.generation] if self.generation else ids, ensure_ascii=True)
 
     @property
     def task_uuid(self) -> str:

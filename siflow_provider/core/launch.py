@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from siflow_provider.core.alarms import Alarms
 from siflow_provider.core.clocks import duration_text
+from siflow_provider.core.earlier import find_own
 from siflow_provider.core.patience import patiently
 from siflow_provider.core.placement import Offer, ask_offers, choose, prefer
 from siflow_provider.core.policy import alert_rules
@@ -33,11 +34,13 @@ class Launched:
         ref: its newest attempt.
         adopted: True when it existed before: an earlier process of the same try had submitted it.
         flavor: index of the instance it went to; 0 for an adopted run, whose instance is not asked for here.
+        generation: which of the runs with these ids it is.
     """
 
     ref: JobRef
     adopted: bool
     flavor: int = 0
+    generation: int = 0
 
 
 async def launch(
@@ -48,7 +51,9 @@ async def launch(
     quota: QuotaPolicy,
     reporter: Reporter,
 ) -> Launched:
-    """Start the run that `context.identity` names, or adopt its newest attempt where one exists.
+    """Start the run that `context.identity` names, or adopt its newest attempt where this task instance submitted one.
+
+    What an earlier DAG run with the same ids left is never adopted: see `core.earlier`.
 
     Raises:
         UnsupportedError: the backend can't carry the task; all reasons at once.
@@ -60,16 +65,12 @@ async def launch(
         raise UnsupportedError(reasons, backend=backend.name)
     for warning in backend.warnings(task):
         reporter.note(warning, warning=True)
-    ref = await patiently(
-        lambda: backend.find_latest(context.identity, context=task.context or ""),
-        what="looking for an earlier submission",
-        reporter=reporter,
-    )
+    context, ref = await find_own(backend, context, reporter, place=task.context or "")
     if ref is not None:
         attempt = f", attempt {ref.attempt}" if ref.attempt > 1 else ""
         reporter.note(f"adopted {ref.name}{attempt}: this try had submitted it before")
         await _complete(backend, task, context, ref, reporter)
-        return Launched(ref, adopted=True)
+        return Launched(ref, adopted=True, generation=context.identity.generation)
     return await submit_best(backend, task, context, quota=quota, reporter=reporter)
 
 
@@ -120,7 +121,7 @@ async def submit_to(
         raise BackendError(f"timeout: {manifest.name} could not be submitted within {waited}: {error}") from error
     where = f" on {task.flavors[flavor].instance}" if len(task.flavors) > 1 else ""
     reporter.note(f"submitted {ref.kind} {ref.name} to {backend.name}{where}")
-    return Launched(ref, adopted=False, flavor=flavor)
+    return Launched(ref, adopted=False, flavor=flavor, generation=context.identity.generation)
 
 
 async def _complete(

@@ -11,9 +11,11 @@ from siflow_provider.core.identity import LABEL_PREFIX
 if TYPE_CHECKING:
     from siflow_provider.core.identity import Identity
 
-__all__ = ["Origin"]
+__all__ = ["STOPPED_BY", "Origin"]
 
-_DETACHED = f"{LABEL_PREFIX}detached"
+STOPPED_BY = "Airflow:"
+"""How the reason of a stop begins that Airflow asked for."""
+_DETACHED, _INSTANCE = f"{LABEL_PREFIX}detached", f"{LABEL_PREFIX}task-instance"
 
 
 class Origin(Frozen):
@@ -24,6 +26,8 @@ class Origin(Frozen):
         map_index: -1 for a task that is not mapped.
         try_number: Airflow's try, from 1.
         detached: the run shall go on when its task is killed (`on_kill_action="detach"`).
+        instance: Airflow's own id of the task instance, new for each try and for each making of its DAG run; "" where
+            it is not known.
 
     Example:
         >>> str(Origin(dag_id="daily", task_id="train", run_id="manual__1", map_index=2))
@@ -36,23 +40,24 @@ class Origin(Frozen):
     map_index: int = -1
     try_number: int = 1
     detached: bool = False
+    instance: str = ""
 
     def __str__(self) -> str:
         index = f"[{self.map_index}]" if self.map_index >= 0 else ""
         return f"{self.dag_id}.{self.task_id}{index} {self.run_id} try {self.try_number}"
 
     @classmethod
-    def of_identity(cls, identity: Identity, *, detached: bool) -> Origin | None:
+    def of_identity(cls, identity: Identity, *, detached: bool, instance: str = "") -> Origin | None:
         """Return the task instance that an identity stands for; None for a run by hand."""
         if not identity.dag_id:
             return None
         ids = {name: getattr(identity, name) for name in ("dag_id", "task_id", "run_id", "map_index", "try_number")}
-        return cls(**ids, detached=detached)
+        return cls(**ids, detached=detached, instance=instance)
 
     @staticmethod
-    def detachment(*, detached: bool) -> dict[str, str]:
-        """Return what stands beside the identity's own annotations; {} for a run that ends with its task."""
-        return {_DETACHED: "true"} if detached else {}
+    def annotations(*, detached: bool, instance: str) -> dict[str, str]:
+        """Return what stands beside the identity's own annotations."""
+        return {**({_DETACHED: "true"} if detached else {}), **({_INSTANCE: instance} if instance else {})}
 
     @classmethod
     def of(cls, annotations: Mapping[str, str]) -> Origin | None:
@@ -67,6 +72,7 @@ class Origin(Frozen):
                 map_index=int(annotations[f"{LABEL_PREFIX}map-index"]),
                 try_number=int(annotations[f"{LABEL_PREFIX}try-number"]),
                 detached=_DETACHED in annotations,
+                instance=annotations.get(_INSTANCE, ""),
             )
         except (KeyError, ValueError):
             return None

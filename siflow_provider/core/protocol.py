@@ -34,6 +34,7 @@ class RenderContext:
         detached: the run shall go on when its task is killed.
         last_net_seconds: after how much running time the cluster itself shall end the run, where it can: nobody may be
             left that watches the clock. None for no such limit.
+        instance: Airflow's own id of the task instance; "" for a run by hand.
     """
 
     identity: Identity
@@ -42,16 +43,17 @@ class RenderContext:
     moves: Moves = Moves()  # noqa: RUF009 - frozen
     detached: bool = False
     last_net_seconds: int | None = None
+    instance: str = ""
 
     @property
     def origin(self) -> Origin | None:
         """What `Status.origin` of this run tells."""
-        return Origin.of_identity(self.identity, detached=self.detached)
+        return Origin.of_identity(self.identity, detached=self.detached, instance=self.instance)
 
     def annotations(self) -> dict[str, str]:
         """Return what is written beside the labels: the ids as Airflow knows them, a detachment, and earlier moves."""
-        detachment = Origin.detachment(detached=self.detached)
-        return {**self.identity.annotations(), **detachment, **self.moves.annotations()}
+        beside = Origin.annotations(detached=self.detached, instance=self.instance)
+        return {**self.identity.annotations(), **beside, **self.moves.annotations()}
 
 
 @dataclass(frozen=True, slots=True)

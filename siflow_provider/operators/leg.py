@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 from siflow_provider.backends import make_backend
 from siflow_provider.core.attempts import first_attempt, next_attempt
+from siflow_provider.core.earlier import end_older, find_all
 from siflow_provider.core.expiry import finish_run
 from siflow_provider.core.follow import follow
+from siflow_provider.core.origin import STOPPED_BY
 from siflow_provider.core.patience import patiently
 from siflow_provider.core.run import RunEnd, run
-from siflow_provider.errors import AccessDenied, BackendError, BackendUnavailable
+from siflow_provider.errors import AccessDenied, BackendError
 from siflow_provider.links import link_xcoms
 from siflow_provider.operators.bridge import run_blocking
-from siflow_provider.triggers.killed import STOPPED_BY
 
 if TYPE_CHECKING:
     from siflow_provider.backends.settings import Settings
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["advance", "launch_and_look", "run_to_end", "stop_quietly"]
 
-_GONE_SECONDS = 180.0
 _STOP_SECONDS = 4.0
 
 
@@ -90,7 +90,7 @@ def stop_quietly(settings: Settings, identity: Identity, reporter: TaskReporter,
 
 async def _stop(settings: Settings, identity: Identity, reporter: TaskReporter, why: str) -> bool:
     async with make_backend(settings) as backend:
-        ref = await backend.find_latest(identity)
+        ref = next(iter(reversed(await find_all(backend, identity))), None)
         if ref is None:
             return False
         status = await backend.status(ref)
@@ -159,35 +159,10 @@ async def _end_older_tries(backend: TrainingBackend, order: Order) -> None:
         what="looking for runs of earlier tries",
         reporter=order.reporter,
     ):
-        if order.on_kill_action == "detach":
-            order.reporter.note(f"{ref.name} of an earlier try still runs (on_kill_action='detach')", warning=True)
-            continue
-        order.reporter.note(
-            f"{ref.name} of an earlier try still runs: stopping it before this try submits", warning=True
-        )
-        await patiently(
-            lambda ref=ref: backend.stop(ref, by=f"{STOPPED_BY} a new try of the task"),  # type: ignore[misc]
-            what=f"stopping {ref.name}",
-            reporter=order.reporter,
-        )
-        await _gone(backend, ref)
-        await finish_run(backend, ref, order.reporter)
+        await end_older(backend, ref, order.reporter, whose="try", detached=order.on_kill_action == "detach")
 
 
 async def _still_running(backend: TrainingBackend, identities: list[Identity], context: str) -> list[JobRef]:
-    found = await asyncio.gather(*(backend.find_latest(each, context=context) for each in identities))
-    statuses = [await backend.status(ref) for ref in found if ref is not None]
+    found = await asyncio.gather(*(find_all(backend, each, context=context) for each in identities))
+    statuses = [await backend.status(ref) for refs in found for ref in refs]
     return [status.ref for status in statuses if not status.phase.terminal]
-
-
-async def _gone(backend: TrainingBackend, ref: JobRef) -> None:
-    try:
-        async with asyncio.timeout(_GONE_SECONDS):
-            async for status in backend.watch(ref):
-                if status.phase.terminal:
-                    return
-    except TimeoutError:
-        raise BackendUnavailable(
-            f"{ref.name} of an earlier try has not ended {_GONE_SECONDS:g} s after it was stopped.",
-            hint="Stop it by hand, then clear the task.",
-        ) from None

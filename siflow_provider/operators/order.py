@@ -23,7 +23,7 @@ from siflow_provider.spec.base import is_unknown
 from siflow_provider.spec.document import as_mapping
 from siflow_provider.triggers.killed import KillAction
 from siflow_provider.triggers.reporter import TaskReporter
-from siflow_provider.triggers.store import Store, identity_of
+from siflow_provider.triggers.store import Store, identity_of, instance_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -165,6 +165,7 @@ def _render_context(operator: SiflowTaskOperator, settings: Settings, context: C
         user_name=user_of(operator, settings),
         detached=detached,
         last_net_seconds=None if limit is None else math.ceil((limit + _NET_BELOW).total_seconds()),
+        instance=instance_id(context["ti"]),
     )
 
 

@@ -171,8 +171,10 @@ class SiflowTaskOperator(RendersForms):
         """
         with airflow_errors():
             told = RunEvent.model_validate(event)
-            if told.carried.task_uuid != identity_of(context["ti"]).task_uuid:
-                return self._astray(context, Carried.model_validate(carried or {"prefix": ""}))
+            own = Carried.model_validate(carried or {"prefix": ""})
+            mine = own.task_uuid or identity_of(context["ti"]).of_generation(told.carried.ledger.generation).task_uuid
+            if told.carried.task_uuid != mine:
+                return self._astray(context, own)
             if told.outcome.final:
                 return self._finished(RunEnd(told.outcome, told.carried.ledger.totals), context)
             order = self._order = order_of(self, context, told.carried)
@@ -228,7 +230,7 @@ class SiflowTaskOperator(RendersForms):
             policy=order.policy,
             cursor=result.cursor,
             carried=Carried(
-                task_uuid=order.context.identity.task_uuid,
+                task_uuid=result.ref.task_uuid,
                 prefix=order.prefix,
                 deadline=deadline,
                 ledger=result.ledger,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from siflow_provider.backends import make_backend
 from siflow_provider.core.alarms import Alarms
 from siflow_provider.core.expiry import finish_run
+from siflow_provider.core.origin import STOPPED_BY
 from siflow_provider.core.patience import patiently
 from siflow_provider.errors import SiflowError
 from siflow_provider.triggers.reporter import TaskReporter
@@ -21,12 +22,10 @@ if TYPE_CHECKING:
     from siflow_provider.hooks.siflow import SiflowHook
     from siflow_provider.triggers.run import RunTriggerData
 
-__all__ = ["STOPPED_BY", "KillAction", "keep_running", "killed_by", "stop_if_killed"]
+__all__ = ["KillAction", "keep_running", "killed_by", "stop_if_killed"]
 
 KillAction = Literal["stop", "detach"]
 """What a kill of the Airflow task does to its run: end it, or leave it."""
-STOPPED_BY = "Airflow:"
-"""How the reason of a stop begins that Airflow asked for."""
 
 _running: set[asyncio.Task[None]] = set()
 """An event loop keeps only weak references to its tasks."""

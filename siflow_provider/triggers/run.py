@@ -13,6 +13,7 @@ from siflow_provider.core.attempts import Ledger, rest
 from siflow_provider.core.expiry import finish_run
 from siflow_provider.core.follow import follow
 from siflow_provider.core.frozen import Frozen
+from siflow_provider.core.origin import STOPPED_BY
 from siflow_provider.core.outcome import FollowPolicy, Outcome, OutcomeKind
 from siflow_provider.core.patience import pause_seconds
 from siflow_provider.core.status import JobRef, LogCursor
@@ -20,7 +21,7 @@ from siflow_provider.core.veil import Veil
 from siflow_provider.errors import SiflowError
 from siflow_provider.hooks.siflow import DEFAULT_CONN_ID, SiflowHook
 from siflow_provider.triggers.drain import LogDrain, PacedBackend
-from siflow_provider.triggers.killed import STOPPED_BY, KillAction, keep_running, stop_if_killed
+from siflow_provider.triggers.killed import KillAction, keep_running, stop_if_killed
 from siflow_provider.triggers.reporter import TaskReporter
 from siflow_provider.triggers.settle import until_settled
 from siflow_provider.triggers.shown import SHOWN_KEY, Shown, keep_log, marker, read_shown, trigger_logs

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from siflow_provider.core.outcome import AlertRule
 
 
-__all__ = ["Store", "identity_of", "in_thread"]
+__all__ = ["Store", "identity_of", "in_thread", "instance_id"]
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
 _ALERTS_KEY = "siflow_alerts"
 
 
-def identity_of(instance: Any, *, try_number: int | None = None) -> Identity:
+def identity_of(instance: Any) -> Identity:
     """Return the identity of a task instance's run, as a worker and a triggerer know the instance."""
     index = instance.map_index
     return Identity(
@@ -31,8 +31,13 @@ def identity_of(instance: Any, *, try_number: int | None = None) -> Identity:
         task_id=instance.task_id,
         run_id=instance.run_id,
         map_index=-1 if index is None else index,
-        try_number=instance.try_number if try_number is None else try_number,
+        try_number=instance.try_number,
     )
+
+
+def instance_id(instance: Any) -> str:
+    """Return Airflow's own id of a task instance: new for each try and each making, the same in all legs of a try."""
+    return str(getattr(instance, "id", None) or "")
 
 
 async def in_thread(call: Callable[..., T], *arguments: Any) -> T:

@@ -20,9 +20,9 @@ def mine(*, task_id: str = "train", try_number: int = 1) -> Identity:
     return Identity(dag_id="dag", task_id=task_id, run_id=Identity.random().nonce, try_number=try_number)
 
 
-def context(identity: Identity | None = None) -> RenderContext:
+def context(identity: Identity | None = None, *, instance: str = "") -> RenderContext:
     """Return the context of the given attempt, or of a run that nobody else has."""
-    return RenderContext(identity=identity or mine(), user_name="mia")
+    return RenderContext(identity=identity or mine(), user_name="mia", instance=instance)
 
 
 async def start(backend: TrainingBackend, task: ResolvedTask, identity: Identity | None = None) -> JobRef:

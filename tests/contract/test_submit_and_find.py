@@ -166,6 +166,29 @@ async def test_a_launch_after_a_crash_adopts_the_run_and_says_so(world: World, b
     assert [note for note in told.notes if "adopted" in note]
 
 
+async def test_a_run_that_an_earlier_dag_run_of_the_same_ids_left_is_neither_adopted_nor_touched(
+    world: World, backend: TrainingBackend
+) -> None:
+    identity, task, told = mine(), world.task("true"), Told()
+    first = await launch(backend, task, context(identity, instance="ti-1"), quota="ignore", reporter=told)
+    assert (await end(backend, first.ref)).phase is Phase.SUCCEEDED
+    again = await launch(backend, task, context(identity, instance="ti-1"), quota="ignore", reporter=told)
+    assert (again.ref, again.adopted) == (first.ref, True)
+    second = await launch(backend, world.task(SLEEP), context(identity, instance="ti-2"), quota="ignore", reporter=told)
+    assert not second.adopted
+    assert (second.ref.name, second.ref.attempt) != (first.ref.name, first.ref.attempt)
+    async with world.backend() as later:  # a crash of this very instance's worker: its own run is found
+        found = await launch(
+            later, world.task(SLEEP), context(identity, instance="ti-2"), quota="ignore", reporter=told
+        )
+        third = await launch(later, task, context(identity, instance="ti-3"), quota="ignore", reporter=told)
+    assert (found.ref, found.adopted) == (second.ref, True)
+    assert len({launched.ref.name for launched in (first, second, third)}) == 3
+    assert (await backend.status(first.ref)).phase is Phase.SUCCEEDED
+    assert (await backend.status(second.ref)).phase is Phase.STOPPED
+    assert [text for text in told.warnings if f"{second.ref.name} of an earlier DAG run" in text]
+
+
 async def test_a_new_launch_is_no_adoption(world: World, backend: TrainingBackend) -> None:
     told = Told()
     launched = await launch(backend, world.task(SLEEP), context(mine()), quota="require", reporter=told)

@@ -48,6 +48,7 @@ class Mark(BaseModel):
         workers: replicas beside the main one.
         moves: those before this attempt.
         detached: it shall go on when its task is killed.
+        instance: Airflow's own id of the task instance.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -68,6 +69,7 @@ class Mark(BaseModel):
     workers: int = 0
     moves: Moves = Moves()
     detached: bool = False
+    instance: str = ""
 
     def text(self) -> str:
         """Return the mark as the variable holds it."""
@@ -76,7 +78,7 @@ class Mark(BaseModel):
     @property
     def origin(self) -> Origin | None:
         """The task instance that the run belongs to; None for a run by hand."""
-        names = ("dag_id", "task_id", "run_id", "map_index", "try_number", "detached")
+        names = ("dag_id", "task_id", "run_id", "map_index", "try_number", "detached", "instance")
         return Origin(**{name: getattr(self, name) for name in names}) if self.dag_id else None
 
     def ref(self, uuid: str) -> JobRef:
@@ -107,6 +109,7 @@ def mark_of(task: ResolvedTask, context: RenderContext) -> Mark:
         workers=form.workers,
         moves=context.moves,
         detached=context.detached,
+        instance=context.instance,
     )
 
 

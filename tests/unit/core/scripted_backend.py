@@ -16,6 +16,7 @@ from typing import Any, Self
 
 from siflow_provider.core.identity import Identity, default_prefix
 from siflow_provider.core.moves import Moves
+from siflow_provider.core.origin import Origin
 from siflow_provider.core.protocol import Manifest, RenderContext, TrainingBackend
 from siflow_provider.core.quota import QuotaReport
 from siflow_provider.core.status import JobRef, LogCursor, LogLine, LogSelection, Phase, Status, is_selected
@@ -30,6 +31,7 @@ class _Run:
     script: Script
     born: float
     moves: Moves = Moves()  # noqa: RUF009 - frozen
+    origin: Origin | None = None
     stopped: tuple[float, str] | None = None
     gone: bool = False
 
@@ -85,7 +87,9 @@ class ScriptedBackend:
             attempt=identity.attempt,
         )
         self.submitted.append(manifest)
-        self.runs_by_name[manifest.name] = _Run(ref, self.scripts.pop(0), self._time(), manifest.context.moves)
+        self.runs_by_name[manifest.name] = _Run(
+            ref, self.scripts.pop(0), self._time(), manifest.context.moves, manifest.context.origin
+        )
         return ref
 
     async def find(self, identity: Identity) -> JobRef | None:
@@ -222,7 +226,8 @@ class ScriptedBackend:
             if at <= age and not (run.stopped is not None and at > run.stopped[0] - run.born):
                 fields = change
         born = START + timedelta(seconds=run.born)
-        status = replace(Status(ref=run.ref, phase=Phase.UNKNOWN, submitted_at=born, moves=run.moves), **fields)
+        known = Status(ref=run.ref, phase=Phase.UNKNOWN, submitted_at=born, moves=run.moves, origin=run.origin)
+        status = replace(known, **fields)
         if run.gone:
             return replace(status, phase=Phase.LOST)
         if status.phase is Phase.QUEUED and "queued_seconds" not in fields:

@@ -165,7 +165,7 @@ async def test_an_attempt_is_adopted_although_the_backend_gives_no_answer_at_fir
     told = Recorder()
     step = await first_attempt(backend, make_task(), context(), FollowPolicy(), told, quota="require")
     assert step.ref.attempt == 2
-    assert told.warnings == ["asking for attempt 1: no answer, trying again (connection refused)"]
+    assert told.warnings == [f"asking whose {step.ref.name} is: no answer, trying again (connection refused)"]
 
 
 @pytest.mark.parametrize(("queue", "flavor"), [("queue-b", 1), ("queue-a", 0), ("elsewhere", 0)])

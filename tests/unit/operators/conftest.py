@@ -53,14 +53,17 @@ def assert_nothing_runs(home: Path) -> None:
 def make(backend_home: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Made]:
     """Return a maker of an operator and its context, for one try."""
 
-    def made(command: str, *, try_number: int = 1, **arguments: Any) -> Made:
+    def made(command: str, *, try_number: int = 1, instance_id: str = "ti-1", **arguments: Any) -> Made:
         monkeypatch.setattr("siflow_provider.triggers.store.Store._put", lambda *_: None)
         monkeypatch.setattr("siflow_provider.triggers.store.Store._get", lambda *_: None)
         dag = DAG("unit", schedule=None)
         operator = PyTorchJobOperator(
             task_id="train", image="registry.example/train:1", command=command, compute=COMPUTE, dag=dag, **arguments
         )
-        instance = Instance(dag_id="unit", task_id="train", run_id="r1", map_index=-1, try_number=try_number, xcoms={})
+        instance = Instance(
+            id=f"{instance_id}-{try_number}", dag_id="unit", task_id="train", run_id="r1", map_index=-1,
+            try_number=try_number, xcoms={},
+        )  # fmt: skip
         return operator, {"ti": instance, "dag": dag, "task": operator}
 
     return made
