@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from siflow_provider.backends.platform.errors import NotFound
 from siflow_provider.backends.platform.logs import LogReader, Reading
 from siflow_provider.backends.platform.mark import Mark
 from siflow_provider.backends.platform.state import phase_of, replicas_of
+from siflow_provider.backends.platform.wire import Brief
 from siflow_provider.core.status import Phase, is_selected, main_replica
 from siflow_provider.errors import BackendError, UsageError
 
@@ -68,8 +68,7 @@ class LogFollower:
         while True:
             phase = await self._phase(feed)
             if phase is not Phase.QUEUED and not complete:
-                await self._find_replicas()
-                complete = phase is Phase.RUNNING or phase.terminal
+                complete = await self._find_replicas(feed, phase) and (phase is Phase.RUNNING or phase.terminal)
                 self._refuse_unknown(complete=complete)
             found = False
             for reading in list(self._readings.values()):
@@ -105,20 +104,25 @@ class LogFollower:
             raise look
         return Phase.LOST if look is None else phase_of(look.status)
 
-    async def _find_replicas(self) -> None:
-        """Add a reading for each selected replica that has none yet."""
-        pods = await self._pods() if self.reader.by_pod else {main_replica(self.ref.kind): ""}
-        for name, pod in pods.items():
+    async def _find_replicas(self, feed: Feed | None, phase: Phase) -> bool:
+        """Add a reading for each selected replica that has none yet; False when the pods can't be had now."""
+        pods = await self._pods(feed, phase) if self.reader.by_pod else {main_replica(self.ref.kind): ""}
+        for name, pod in (pods or {}).items():
             if is_selected(name, self.selection, self.ref.kind) and name not in self._readings:
                 self._readings[name] = Reading.at(name, pod, self.cursor.positions.get(name, ""))
+        return pods is not None
 
-    async def _pods(self) -> dict[str, str]:
-        ref = self.ref
+    async def _pods(self, feed: Feed | None, phase: Phase) -> dict[str, str] | None:
+        """Return the pod of each replica; of a run that is watched and lives what everybody shares, None without."""
+        ref, look = self.ref, feed.look if feed is not None else None
         mark = Mark(run=ref.task_uuid, attempt=ref.attempt, name=ref.name, kind=ref.kind)
-        try:
-            pods = await self.place.tasks.pods(ref.uid)
-        except NotFound:
-            return {}
+        if isinstance(look, Brief) and not phase.terminal:
+            seen = await self.place.pods.lately(ref.uid, look.status)
+            if seen is None or seen.status != look.status:
+                return None
+            pods = seen.pods
+        else:
+            pods = await self.place.pods.now(ref.uid)
         return {name: pod.name for name, (_, pod) in replicas_of(pods, mark, Phase.RUNNING).items()}
 
     def _refuse_unknown(self, *, complete: bool) -> None:

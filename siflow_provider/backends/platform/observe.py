@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,7 @@ from siflow_provider.backends.platform.matches import groups
 from siflow_provider.backends.platform.state import failed_first, lost, phase_of, replicas_of, status_of
 from siflow_provider.core.diagnosis import Evidence, diagnose
 from siflow_provider.core.status import Phase, Status
-from siflow_provider.errors import BackendError, BackendUnavailable
+from siflow_provider.errors import BackendError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,14 +25,6 @@ if TYPE_CHECKING:
 __all__ = ["Observer"]
 
 _LAST_LINES = 20
-_MINUTE = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class _Pods:
-    pods: tuple[Pod, ...]
-    status: str
-    at: float
 
 
 class Observer:
@@ -46,8 +37,6 @@ class Observer:
 
     def __init__(self, place: Place, logs: LogReader) -> None:
         self._place, self._logs = place, logs
-        self._pods: dict[str, _Pods] = {}
-        self._spent, self._minute = 0.0, 0.0
         self._first_asked: dict[str, float] = {}
 
     async def look(self, ref: JobRef) -> Status:
@@ -73,7 +62,7 @@ class Observer:
         self._first_asked.pop(ref.uid, None)
         phase = phase_of(task.status)
         mark = read_mark(task) or Mark(run=ref.task_uuid, attempt=ref.attempt, name=ref.name, kind=ref.kind)
-        pods = () if phase is Phase.QUEUED else await self._pods_of(task, fresh=fresh or phase.terminal)
+        pods = await self._pods_of(task, phase, fresh=fresh)
         failure = await self._failure(ref, task, mark, pods) if phase is Phase.FAILED else None
         status = status_of(
             ref,
@@ -118,32 +107,16 @@ class Observer:
         return (await self._place.twins.keep_one(same))[1] if len(same) > 1 else task
 
     def _forget(self, uid: str) -> None:
-        self._pods.pop(uid, None)
         self._first_asked.pop(uid, None)
         self._place.memory.known.pop(uid, None)
 
-    async def _pods_of(self, task: Brief, *, fresh: bool) -> tuple[Pod, ...]:
-        held, now, pace = self._pods.get(task.uuid), time.monotonic(), self._place.pace
-        same = not fresh and held is not None and held.status == task.status
-        if same and held is not None and (now - held.at < pace.pods or not self._affords(now)):
-            return held.pods
-        try:
-            pods = tuple(await self._place.tasks.pods(task.uuid))
-        except NotFound:
-            pods = ()
-        except BackendUnavailable:
-            if fresh or held is None:
-                raise
-            return held.pods
-        self._pods[task.uuid] = _Pods(pods, task.status, now)
-        return pods
-
-    def _affords(self, now: float) -> bool:
-        """Say whether one more request for pods of a running task fits into this minute's share."""
-        if now - self._minute >= _MINUTE:
-            self._minute, self._spent = now, 0.0
-        self._spent += 1
-        return self._spent <= self._place.pace.pods_per_minute
+    async def _pods_of(self, task: Brief, phase: Phase, *, fresh: bool) -> tuple[Pod, ...]:
+        if phase is Phase.QUEUED:
+            return ()
+        if fresh or phase.terminal:
+            return await self._place.pods.now(task.uuid)
+        seen = await self._place.pods.lately(task.uuid, task.status)
+        return () if seen is None else seen.pods
 
     async def _failure(self, ref: JobRef, task: Brief, mark: Mark, pods: Sequence[Pod]) -> Failure:
         replicas = replicas_of(pods, mark, Phase.FAILED)

@@ -1,4 +1,4 @@
-"""What all backends of one connection share in one event loop: the client, the listing, and what is remembered."""
+"""What all backends of one connection share in one event loop: client, listing, pods, and what is remembered."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 from siflow_provider.backends.platform.client import Client
 from siflow_provider.backends.platform.matches import Run, Twins
 from siflow_provider.backends.platform.pace import Pace
+from siflow_provider.backends.platform.pods import Pods
 from siflow_provider.backends.platform.poller import Poller
 from siflow_provider.backends.platform.tasks import Tasks
 
@@ -63,7 +64,8 @@ class Place:
         self.client = Client(settings, pace)
         self.tasks = Tasks(self.client)
         self.twins = Twins(self.tasks)
-        self.poller = Poller(self.tasks, pace, self.twins)
+        self.pods = Pods(self.tasks, pace)
+        self.poller = Poller(self.tasks, pace, self.twins, unwatched=self.pods.forget)
         self.memory = Memory()
         self._locks: WeakValueDictionary[Run, asyncio.Lock] = WeakValueDictionary()
 

@@ -12,7 +12,7 @@ import logging
 import math
 import random
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import aclosing, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -88,10 +88,11 @@ class Poller:
         tasks: the task service.
         pace: how often.
         twins: keeps one of two tasks of one run.
+        unwatched: called with the uid of a run that nobody watches any more.
     """
 
-    def __init__(self, tasks: Tasks, pace: Pace, twins: Twins) -> None:
-        self._tasks, self._pace, self._twins = tasks, pace, twins
+    def __init__(self, tasks: Tasks, pace: Pace, twins: Twins, *, unwatched: Callable[[str], None]) -> None:
+        self._tasks, self._pace, self._twins, self._unwatched = tasks, pace, twins, unwatched
         self._feeds: dict[str, set[Feed]] = {}
         self._signs: dict[str, Any] = {}
         self._work: asyncio.Task[None] | None = None
@@ -116,6 +117,7 @@ class Poller:
             if not left:
                 del self._feeds[ref.uid]
                 self._signs.pop(ref.uid, None)
+                self._unwatched(ref.uid)
 
     def show(self, task: Brief) -> None:
         """Tell watchers of a task what somebody has just read of it."""
@@ -202,8 +204,9 @@ class Poller:
             moved = self._signs.get(uid) != sign
             self._signs[uid] = sign
             changed = changed or moved
-            # of a running task the pods may have changed, which the listing does not show
-            if moved or phase_of(str(row.get("status"))) in {Phase.STARTING, Phase.RUNNING}:
+            # of a running task the pods may have changed, which the listing does not show; and who still watches a
+            # task that has ended could not read its end yet
+            if moved or phase_of(str(row.get("status"))) is not Phase.QUEUED:
                 self._tell(uid, _read(row))
         return changed
 

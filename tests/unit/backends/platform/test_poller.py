@@ -128,3 +128,17 @@ async def test_one_task_among_thousands_of_newer_ones_costs_one_page_and_one_req
                 break
     asked = running.call(lambda: list(running.platform.requests))
     assert asked.count(LISTING) <= asked.count(("GET", f"{LISTING[1]}/{ref.uid}")) + 1
+
+
+async def test_an_end_whose_pods_can_not_be_had_yet_is_told_later(
+    running: RunningPlatform, backend: PlatformBackend
+) -> None:
+    running.change(run_seconds=0.5, faults=[{"path": "/pods$", "status": 503, "times": 12}])
+    ref = await backend.submit(backend.render(task(), context()))
+    assert (await watched(backend, ref))[-1].phase is Phase.SUCCEEDED
+
+
+async def test_pods_that_may_not_be_seen_end_nothing(running: RunningPlatform, backend: PlatformBackend) -> None:
+    running.change(run_seconds=0.5, faults=[{"path": "/pods$", "status": 403, "times": 999}])
+    ref = await backend.submit(backend.render(task(), context()))
+    assert (await watched(backend, ref))[-1].phase is Phase.SUCCEEDED
