@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from typing import Any
 
 from siflow_provider.backends.platform.backend import PlatformBackend
 from siflow_provider.backends.platform.pods import Pods
@@ -37,11 +38,10 @@ async def test_backends_of_one_connection_share_what_a_minute_may_cost(
                 if status.phase is Phase.RUNNING:
                     seen.add(ref.uid)
 
-        following = [asyncio.create_task(look(one, ref)) for one, ref in zip(backends * 2, refs, strict=True)]
-        following += [
-            asyncio.create_task(follow(one, ref, FollowPolicy(logs="all"), Told()))
-            for one, ref in zip(backends * 2, refs, strict=True)
-        ]
+        following: list[asyncio.Task[Any]] = []
+        for one, ref in zip(backends * 2, refs, strict=True):
+            following.append(asyncio.create_task(look(one, ref)))
+            following.append(asyncio.create_task(follow(one, ref, FollowPolicy(logs="all"), Told())))
         await asyncio.sleep(2.0)
         for each in following:
             each.cancel()
@@ -63,8 +63,8 @@ async def test_two_backends_that_watch_one_run_ask_once(running: RunningPlatform
             return []
 
         async with asyncio.timeout(20):
-            found = await asyncio.gather(replicas(one), replicas(other))
-    assert found == [["master-0"], ["master-0"]]
+            mine, theirs = await asyncio.gather(replicas(one), replicas(other))
+    assert mine == theirs == ["master-0"]
     assert asked(running) <= 2  # one for each status that was seen
 
 
