@@ -103,6 +103,7 @@ async def test_a_cancelled_follower_leaves_the_run_alone(world: World, backend: 
     ref = await start(backend, world.task("echo begun; sleep 600"))
     following = asyncio.create_task(follow(backend, ref, FollowPolicy(), told := Told()))
     await told.seen.wait()
+    await until_phase(backend, ref, Phase.RUNNING)
     following.cancel()
     with pytest.raises(asyncio.CancelledError):
         await following
