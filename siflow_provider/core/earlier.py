@@ -70,6 +70,7 @@ async def find_own(
             lambda ref=ref: backend.status(ref),  # type: ignore[misc]
             what=f"asking whose {ref.name} is",
             reporter=reporter,
+            ride_refusals=True,
         )
         if _is_own(status, context):
             return context, ref

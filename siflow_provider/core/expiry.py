@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["delete_run", "finish_run", "note_stacks", "stop_run"]
 
 _DUMP_SECONDS = 60.0
-_STOP_TRIES = 5  # a backend may itself take a minute to give up
+_STOP_TRIES = 8  # over a minute of pauses, and a backend may itself take a minute to give up
 
 
 async def note_stacks(backend: Backend, ref: JobRef, reporter: Reporter) -> None:
@@ -33,18 +33,29 @@ async def note_stacks(backend: Backend, ref: JobRef, reporter: Reporter) -> None
         reporter.note(f"stack of {replica}:\n{stacks[replica].rstrip()}", warning=True)
 
 
-async def stop_run(backend: Backend, ref: JobRef, reporter: Reporter, *, by: str) -> bool:
-    """Stop the run; False (and a warning that names it) when the backend could not be brought to do so."""
+async def stop_run(backend: Backend, ref: JobRef, reporter: Reporter, *, by: str, wait: bool = True) -> bool:
+    """Stop the run; False (and a warning that says how to do it by hand) when the backend could not be brought to.
+
+    Whatever it answers, it is asked again for minutes: a run that is left holds its machines.
+
+    Args:
+        backend: opened.
+        ref: the attempt.
+        reporter: who is told.
+        by: who asked, in plain words.
+        wait: as `Backend.stop` takes it.
+    """
     try:
         await patiently(
-            lambda: backend.stop(ref, by=by),
+            lambda: backend.stop(ref, by=by, wait=wait),
             what=f"stopping {ref.name}",
             reporter=reporter,
             tries=_STOP_TRIES,
-            ride_refusals=True,
+            ride=BackendError,
         )
     except BackendError as error:
-        reporter.note(f"{ref.name} could not be stopped and may still run: {error}", warning=True)
+        by_hand = f"`siflow-provider stop {ref.name}` ends it"
+        reporter.note(f"{ref.name} could not be stopped and may still run: {error} {by_hand}.", warning=True)
         return False
     return True
 

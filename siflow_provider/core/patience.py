@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_random_exponential
 
 from siflow_provider.core.recovery import backoff_seconds
-from siflow_provider.errors import AccessDenied, BackendUnavailable, NoRoomYet
+from siflow_provider.errors import AccessDenied, BackendError, BackendUnavailable, NoRoomYet
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -35,6 +35,7 @@ async def patiently(
     tries: int = 10,
     room_within: float | None = None,
     ride_refusals: bool = False,
+    ride: type[BackendError] = BackendUnavailable,
 ) -> _T:
     """Await `call()` until it answers; for calls that may be repeated without harm.
 
@@ -44,10 +45,11 @@ async def patiently(
         reporter: hears of the first failure, and of no other.
         tries: how often at most without an answer; ten are about three minutes.
         room_within: seconds for which to wait for room (`NoRoomYet`); None = without an end.
+        ride: what is tried again; `BackendError` = after any answer but the right one.
         ride_refusals: try again after an `AccessDenied` too: a login that could do this before may get its rights back.
 
     Raises:
-        BackendUnavailable, AccessDenied: of the last try; `NoRoomYet` when there was no room in that time.
+        BackendError: of the last try; `NoRoomYet` when there was no room in that time.
     """
 
     async def once() -> _T:  # tenacity awaits what it can see to be a coroutine function
@@ -55,11 +57,10 @@ async def patiently(
 
     def warn(state: RetryCallState) -> None:
         if state.attempt_number == 1 and state.outcome is not None:
-            error = state.outcome.exception()
-            reporter.note(f"{what}: {_trouble(error)} ({error})", warning=True)
+            reporter.note(f"{what}: {_trouble(state.outcome.exception())}", warning=True)
 
     retrying = AsyncRetrying(
-        retry=retry_if_exception_type((BackendUnavailable, AccessDenied) if ride_refusals else BackendUnavailable),
+        retry=retry_if_exception_type((ride, AccessDenied) if ride_refusals else ride),
         wait=wait_random_exponential(multiplier=1, max=_LONGEST_PAUSE),
         stop=_limit(tries, room_within),
         before_sleep=warn,
@@ -70,8 +71,8 @@ async def patiently(
 
 def _trouble(error: BaseException | None) -> str:
     if isinstance(error, NoRoomYet):
-        return "no room, waiting for it"
-    return "refused, trying again" if isinstance(error, AccessDenied) else "no answer, trying again"
+        return f"no room, waiting for it ({error})"
+    return f"{'no answer' if isinstance(error, BackendUnavailable) else 'refused'}, trying again ({error})"
 
 
 def _limit(tries: int, room_within: float | None) -> Callable[[RetryCallState], bool]:

@@ -158,8 +158,11 @@ class Backend(Protocol):
         """
         ...
 
-    async def stop(self, ref: JobRef, *, by: str) -> None:
-        """End the run's work; `by` says who asked, in plain words. Idempotent, in every phase."""
+    async def stop(self, ref: JobRef, *, by: str, wait: bool = True) -> None:
+        """End the run's work; `by` says who asked, in plain words. Idempotent, in every phase.
+
+        With `wait=False` return as soon as the run will end by it, its processes still there: by the fewest requests.
+        """
         ...
 
     async def delete(self, ref: JobRef) -> None:

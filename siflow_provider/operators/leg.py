@@ -10,27 +10,20 @@ from siflow_provider.core.attempts import first_attempt, next_attempt
 from siflow_provider.core.earlier import end_older, find_all
 from siflow_provider.core.expiry import finish_run
 from siflow_provider.core.follow import follow
-from siflow_provider.core.origin import STOPPED_BY
 from siflow_provider.core.patience import patiently
 from siflow_provider.core.run import RunEnd, run
-from siflow_provider.errors import AccessDenied, BackendError
+from siflow_provider.errors import AccessDenied, BackendError, BackendUnavailable
 from siflow_provider.links import link_xcoms
-from siflow_provider.operators.bridge import run_blocking
 
 if TYPE_CHECKING:
-    from siflow_provider.backends.settings import Settings
     from siflow_provider.core.attempts import Ledger, Step
     from siflow_provider.core.identity import Identity
     from siflow_provider.core.outcome import Outcome
     from siflow_provider.core.protocol import TrainingBackend
     from siflow_provider.core.status import JobRef, Status
     from siflow_provider.operators.order import Order
-    from siflow_provider.triggers.killed import KillAction
-    from siflow_provider.triggers.reporter import TaskReporter
 
-__all__ = ["advance", "launch_and_look", "run_to_end", "stop_quietly"]
-
-_STOP_SECONDS = 4.0
+__all__ = ["advance", "launch_and_look", "run_to_end"]
 
 
 async def run_to_end(order: Order) -> RunEnd:
@@ -38,6 +31,11 @@ async def run_to_end(order: Order) -> RunEnd:
     async with make_backend(order.settings) as backend:
         await _end_older_tries(backend, order)
         publishing: list[asyncio.Task[None]] = []
+
+        def on_ref(ref: JobRef) -> None:
+            order.known.append(ref)
+            publishing.append(asyncio.create_task(_publish_later(backend, order, ref)))
+
         try:
             return await run(
                 backend,
@@ -46,7 +44,7 @@ async def run_to_end(order: Order) -> RunEnd:
                 order.policy,
                 order.reporter,
                 quota=order.quota,
-                on_ref=lambda ref: publishing.append(asyncio.create_task(_publish_later(backend, order, ref))),
+                on_ref=on_ref,
             )
         finally:
             await asyncio.gather(*publishing)
@@ -69,42 +67,6 @@ async def advance(order: Order, outcome: Outcome, ledger: Ledger) -> Step | RunE
         return await _next(backend, order, outcome, ledger, rested=True)
 
 
-def stop_quietly(settings: Settings, identity: Identity, reporter: TaskReporter, action: KillAction, why: str) -> bool:
-    """End (or, with `detach`, leave) the newest attempt of a run; say whether there was one that ends by it.
-
-    Blocks for four seconds at most and never raises.
-
-    Airflow kills a worker five seconds after it told it to stop. Has a loop and a thread of its own: it is called in a
-    signal handler, and where an Airflow timer has just ended the leg's own.
-    """
-    if action == "detach":
-        reporter.note(f"{why}: its run is left running (on_kill_action='detach')", warning=True)
-        return False
-    try:
-        return run_blocking(lambda: _stop(settings, identity, reporter, why), timeout=_STOP_SECONDS)
-    except Exception as error:
-        text = "no answer in time" if isinstance(error, TimeoutError) else str(error)
-        reporter.note(f"{why}: its run could not be stopped and may still be there: {text}", warning=True)
-        return False
-
-
-async def _stop(settings: Settings, identity: Identity, reporter: TaskReporter, why: str) -> bool:
-    async with make_backend(settings) as backend:
-        ref = next(iter(reversed(await find_all(backend, identity))), None)
-        if ref is None:
-            return False
-        status = await backend.status(ref)
-        if status.phase.terminal:
-            return False
-        reporter = reporter.behind(status.veil)  # who was told that the wait is over may not know the form
-        reporter.note(f"{why}: stopping {ref.name}")
-        await patiently(
-            lambda: backend.stop(ref, by=f"{STOPPED_BY} {why}"), what=f"stopping {ref.name}", reporter=reporter
-        )
-        await finish_run(backend, ref, reporter)
-        return True
-
-
 async def _next(
     backend: TrainingBackend, order: Order, outcome: Outcome, ledger: Ledger, *, rested: bool = False
 ) -> Step | RunEnd:
@@ -116,14 +78,16 @@ async def _next(
 
 
 async def _look(backend: TrainingBackend, order: Order, step: Step) -> Step | RunEnd:
+    order.known.append(step.ref)
+    await _publish(order, step.ref)  # whatever the look says: who asks for the run must find it
     try:
         status = await patiently(
             lambda: backend.status(step.ref), what=f"looking at {step.ref.name}", reporter=order.reporter
         )
-    except AccessDenied as error:  # there it is: it is followed, and its follower waits for the right
+    except (AccessDenied, BackendUnavailable) as error:  # it is there: its follower waits for right and answer
         order.reporter.note(f"{step.ref.name} can't be looked at now: {error}", warning=True)
         return step
-    await _publish(order, status)
+    await _publish_links(order, status)
     if not status.phase.terminal:
         return step
     outcome = await follow(backend, step.ref, step.policy, order.reporter, cursor=step.cursor)
@@ -134,16 +98,21 @@ async def _look(backend: TrainingBackend, order: Order, step: Step) -> Step | Ru
 
 
 async def _publish_later(backend: TrainingBackend, order: Order, ref: JobRef) -> None:
+    await _publish(order, ref)
     try:
-        await _publish(order, await backend.status(ref))
+        await _publish_links(order, await backend.status(ref))
     except BackendError as error:  # whatever it is, it must not take the place of the run's own end
         order.reporter.note(f"links of {ref.name} are not known: {error}", warning=True)
 
 
-async def _publish(order: Order, status: Status) -> None:
-    ref = status.ref
+async def _publish(order: Order, ref: JobRef) -> None:
     job = {"name": ref.name, "uid": ref.uid, "backend": ref.backend, "namespace": ref.namespace, "attempt": ref.attempt}
-    await order.store.put_all({"siflow_job": job, **link_xcoms(status.links)})
+    await order.store.put_all({"siflow_job": job})
+
+
+async def _publish_links(order: Order, status: Status) -> None:
+    if links := link_xcoms(status.links):
+        await order.store.put_all(links)
 
 
 async def _end_older_tries(backend: TrainingBackend, order: Order) -> None:

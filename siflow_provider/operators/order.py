@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from siflow_provider.backends.settings import Settings
     from siflow_provider.core.outcome import FollowPolicy
+    from siflow_provider.core.status import JobRef
     from siflow_provider.operators.task import SiflowTaskOperator
     from siflow_provider.spec.document import Document
     from siflow_provider.spec.resolve import ResolvedTask
@@ -60,6 +61,7 @@ class Order:
         reporter: who is told.
         store: where name, uid and links are published.
         veil: over the task's hidden values.
+        known: attempts that this leg has submitted or found, the newest last: a kill can stop it without asking for it.
     """
 
     settings: Settings
@@ -71,6 +73,7 @@ class Order:
     reporter: TaskReporter
     store: Store
     veil: Veil
+    known: list[JobRef] = field(default_factory=list)
 
     @property
     def prefix(self) -> str:

@@ -19,11 +19,12 @@ from siflow_provider.operators.arguments import KillAction, Logs, QuotaPolicy
 from siflow_provider.operators.bridge import Interrupt, run_blocking
 from siflow_provider.operators.form import conceal, form_fields, hide, hide_defaults
 from siflow_provider.operators.keywords import refuse, unknown_keywords, without, wrong_waits
-from siflow_provider.operators.leg import advance, launch_and_look, run_to_end, stop_quietly
+from siflow_provider.operators.leg import advance, launch_and_look, run_to_end
 from siflow_provider.operators.order import check_at_parse, order_of, spec_fields
 from siflow_provider.operators.outcome import airflow_errors, finish
 from siflow_provider.operators.rendering import RendersForms
 from siflow_provider.operators.source import under
+from siflow_provider.operators.stop import KILL_SECONDS, LEG_SECONDS, stop_quietly
 from siflow_provider.spec.task import PyTorchJob, RayJob
 from siflow_provider.triggers.reporter import TaskReporter
 from siflow_provider.triggers.run import Carried, RunEvent, RunTrigger, RunTriggerData
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
     from airflow.sdk import Context
 
+    from siflow_provider.core.status import JobRef
     from siflow_provider.errors import Problem
     from siflow_provider.operators.order import Order
 
@@ -196,8 +198,7 @@ class SiflowTaskOperator(RendersForms):
             return
         # the follower sees the stop, tells it and ends; where nothing ran (before a submit, between two attempts) it is
         # cut short, or it would go on to the next attempt
-        identity, why = order.context.identity, "the task was killed"
-        found = stop_quietly(order.settings, identity, order.reporter, self.on_kill_action, why)
+        found = self._end(order, "the task was killed", ref=order.known[-1] if order.known else None)
         if not found and self._interrupt is not None:
             self._interrupt()
 
@@ -213,12 +214,26 @@ class SiflowTaskOperator(RendersForms):
             )
         except asyncio.CancelledError:
             if self.on_kill_action == "stop":  # a submit that was under way can't be cut short
-                stop_quietly(order.settings, order.context.identity, order.reporter, "stop", "the task was killed")
+                self._end(order, "the task was killed")
             raise
         except (TimeoutError, AirflowTaskTimeout):
             why = f"the try took longer than execution_timeout ({self.execution_timeout})"
-            stop_quietly(order.settings, order.context.identity, order.reporter, "stop", why)
+            self._end(order, why, action="stop", seconds=LEG_SECONDS)
             raise BackendError(f"timeout: {why}.", hint="Give it more time, or find out what it waits for.") from None
+
+    def _end(
+        self,
+        order: Order,
+        why: str,
+        *,
+        ref: JobRef | None = None,
+        action: KillAction | None = None,
+        seconds: float = KILL_SECONDS,
+    ) -> bool:
+        return stop_quietly(
+            order.settings, order.context.identity, order.reporter, action or self.on_kill_action, why,
+            ref=ref, alerts=order.policy.alerts, seconds=seconds,
+        )  # fmt: skip
 
     def _settled(self, order: Order, result: Step | RunEnd, context: Context, *, part: int = 1) -> dict[str, Any]:
         if isinstance(result, RunEnd):
@@ -272,4 +287,4 @@ class SiflowTaskOperator(RendersForms):
         except SiflowError as error:
             reporter.note(f"{why}, and it can't be stopped from here: {error}", warning=True)
             return
-        stop_quietly(settings, identity_of(instance), reporter, self.on_kill_action, why)
+        stop_quietly(settings, identity_of(instance), reporter, self.on_kill_action, why, seconds=LEG_SECONDS)

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from siflow_provider.backends import make_backend
 from siflow_provider.core.alarms import Alarms
-from siflow_provider.core.expiry import finish_run
+from siflow_provider.core.expiry import finish_run, stop_run
 from siflow_provider.core.origin import STOPPED_BY
-from siflow_provider.core.patience import patiently
 from siflow_provider.errors import SiflowError
 from siflow_provider.triggers.reporter import TaskReporter
 from siflow_provider.triggers.store import Store, in_thread
@@ -81,19 +80,21 @@ async def stop_if_killed(ref: JobRef, instance: Any, hook: SiflowHook, log: Any,
             await _stop(ref, instance, hook, log, data, why=why)
     except Exception as error:
         text = str(error) if isinstance(error, SiflowError) else repr(error)
-        log.error("could not stop %s after a kill of its task, it may still run: %s", ref.name, data.veil.over(text))  # noqa: TRY400
+        by_hand = f"`siflow-provider stop {ref.name}` ends it"
+        log.error(  # noqa: TRY400
+            "could not stop %s after a kill of its task, it may still run: %s %s",
+            ref.name,
+            data.veil.over(text),
+            by_hand,
+        )
 
 
 async def _stop(ref: JobRef, instance: Any, hook: SiflowHook, log: Any, data: RunTriggerData, *, why: str) -> None:
     reporter = TaskReporter(log, Store(instance), veil=data.veil)
     reporter.note(f"{why}: stopping {ref.name}")
     async with make_backend(await hook.asettings(expected=ref.backend)) as backend:
-        await patiently(
-            lambda: backend.stop(ref, by=f"{STOPPED_BY} {why}"),
-            what=f"stopping {ref.name}",
-            reporter=reporter,
-            ride_refusals=True,
-        )
+        if not await stop_run(backend, ref, reporter, by=f"{STOPPED_BY} {why}"):
+            return
         reporter.note(f"{ref.name} is stopped")
         await finish_run(backend, ref, reporter)
         await _tell(backend, ref, data, reporter, why)

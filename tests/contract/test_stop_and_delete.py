@@ -77,6 +77,7 @@ async def test_a_deleted_run_may_be_submitted_again_and_is_another_one(world: Wo
     assert second.uid != first.uid
     await backend.stop(first, by="a late caller")
     await backend.delete(first)
+    await until_phase(backend, second, Phase.RUNNING)
     assert not (await backend.status(second)).phase.terminal
 
 
@@ -93,6 +94,14 @@ async def test_a_replica_that_ignores_the_stop_is_ended_all_the_same(world: Worl
     await until_phase(backend, ref, Phase.RUNNING)
     await backend.stop(ref, by="mia")
     assert (await end(backend, ref)).phase is Phase.STOPPED
+    await expect_nothing_running(world, ref)
+
+
+async def test_a_stop_that_waits_for_nothing_ends_the_run_all_the_same(world: World, backend: TrainingBackend) -> None:
+    ref = await bring_to("running", world, backend)
+    await backend.stop(ref, by="mia", wait=False)
+    status = await end(backend, ref)
+    assert (status.phase, status.stopped_by) == (Phase.STOPPED, "mia")
     await expect_nothing_running(world, ref)
 
 

@@ -161,9 +161,9 @@ class KubernetesBackend:
             async for line in stream:
                 yield line
 
-    async def stop(self, ref: JobRef, *, by: str) -> None:
+    async def stop(self, ref: JobRef, *, by: str, wait: bool = True) -> None:
         """Mark and delete the run, and wait until nothing of it runs."""
-        await stopping.stop(await self._cluster(ref.context), ref, by=by)
+        await stopping.stop(await self._cluster(ref.context), ref, by=by, wait=wait)
 
     async def delete(self, ref: JobRef) -> None:
         """Stop the run if need be and remove its job."""

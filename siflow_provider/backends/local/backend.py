@@ -158,9 +158,9 @@ class LocalBackend:
         async for line in follow_files(files, ended, follow=follow):
             yield line
 
-    async def stop(self, ref: JobRef, *, by: str) -> None:
+    async def stop(self, ref: JobRef, *, by: str, wait: bool = True) -> None:
         """Ask the supervisor to end the run and wait until all of it is gone."""
-        await self._runs.stop(ref, by)
+        await self._runs.stop(ref, by, wait=wait)
 
     async def delete(self, ref: JobRef) -> None:
         """Stop the run if need be and remove its folder."""

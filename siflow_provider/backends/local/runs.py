@@ -84,15 +84,15 @@ class Runs:
         found.sort(key=lambda state: state.submitted_at, reverse=True)
         return [state.status() for state in found]
 
-    async def stop(self, ref: JobRef, by: str) -> None:
-        """Ask for the stop and wait until the run has its last state and nothing of it is alive.
+    async def stop(self, ref: JobRef, by: str, *, wait: bool = True) -> None:
+        """Ask for the stop and, with `wait`, wait until the run has its last state and nothing of it is alive.
 
         Raises:
             BackendUnavailable: it did not end within a minute.
         """
         deadline = time.monotonic() + _STOP_SECONDS
         await off_loop(self._ask, ref, by)
-        while not await off_loop(self._gone, ref):
+        while wait and not await off_loop(self._gone, ref):
             if time.monotonic() > deadline:
                 raise BackendUnavailable(
                     f"{ref.name} was asked to stop and has not ended after {_STOP_SECONDS:g} s.",
@@ -126,6 +126,8 @@ class Runs:
     def _ask(self, ref: JobRef, by: str) -> None:
         folder = self.state.run(ref.name)
         state = self.state_of(ref)
+        if not self._holds(ref):  # its name may be another run's by now
+            return
         if state.phase.terminal and not folder.alive:
             if state.phase is Phase.LOST:
                 kill_marked(ref.uid)
@@ -137,5 +139,8 @@ class Runs:
         return self.state_of(ref).phase.terminal and not self._alive(ref)
 
     def _alive(self, ref: JobRef) -> bool:
+        return self._holds(ref) and self.state.run(ref.name).alive
+
+    def _holds(self, ref: JobRef) -> bool:
         there = read_submission(self.state.run(ref.name))
-        return there is not None and there.ref.uid == ref.uid and self.state.run(ref.name).alive
+        return there is not None and there.ref.uid == ref.uid

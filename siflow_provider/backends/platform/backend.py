@@ -198,14 +198,18 @@ class PlatformBackend:
         async for line in LogFollower(place, reader, observer, ref, selection, cursor).lines(follow=follow):
             yield line
 
-    async def stop(self, ref: JobRef, *, by: str) -> None:
-        """Ask for the end of the run and wait for it.
+    async def stop(self, ref: JobRef, *, by: str, wait: bool = True) -> None:
+        """Ask for the end of the run and wait for it; without `wait` it is not looked whether it has ended already.
 
         Raises:
             BackendUnavailable: it has not ended in time.
         """
         place = self.place
         if ref.uid in place.memory.ended:
+            return
+        if not wait:
+            place.memory.stops.setdefault(ref.uid, by)
+            await place.tasks.stop(ref.uid)
             return
         deadline, pause, asked = time.monotonic() + place.pace.stopping, min(0.1, place.pace.listing), False
         while (task := await self._unended(ref)) is not None:

@@ -153,7 +153,7 @@ class ScriptedBackend:
             self._refuse(run, run.script.outages + run.script.log_outages)
             await self._tick(run, extra=self._time() + 3600)
 
-    async def stop(self, ref: JobRef, *, by: str) -> None:
+    async def stop(self, ref: JobRef, *, by: str, wait: bool = True) -> None:
         self.calls.append(f"stop by {by}")
         run = self._run(ref)
         self._refuse(run, run.script.outages)

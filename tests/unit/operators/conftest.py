@@ -16,6 +16,10 @@ Made = tuple[PyTorchJobOperator, dict[str, Any]]
 COMPUTE: Any = {"type": "on_demand", "instances": [{"cpu": "100m", "memory": "64Mi"}]}
 
 
+def keep(*_: Any) -> None:
+    """Keep nothing of what a task keeps in XComs."""
+
+
 class Instance(SimpleNamespace):
     """A task instance that keeps its XComs."""
 
@@ -54,7 +58,7 @@ def make(backend_home: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., M
     """Return a maker of an operator and its context, for one try."""
 
     def made(command: str, *, try_number: int = 1, instance_id: str = "ti-1", **arguments: Any) -> Made:
-        monkeypatch.setattr("siflow_provider.triggers.store.Store._put", lambda *_: None)
+        monkeypatch.setattr("siflow_provider.triggers.store.Store._put", keep)
         monkeypatch.setattr("siflow_provider.triggers.store.Store._get", lambda *_: None)
         dag = DAG("unit", schedule=None)
         operator = PyTorchJobOperator(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import pytest
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, TaskDeferred
@@ -189,12 +190,15 @@ def test_run_that_may_not_be_looked_at_once_it_is_submitted_is_left_alone_and_fo
     async def denied(*_: object) -> None:
         raise AccessDenied("cannot get it now.", hint="Add the rule.")
 
+    kept: dict[str, Any] = {}
+    monkeypatch.setattr("tests.unit.operators.conftest.keep", lambda *given: kept.update(given[-1]))
     with monkeypatch.context() as patched:
         patched.setattr(LocalBackend, "status", denied)
         ref = deferred(*make("sleep 60")).data.ref
     (status,) = statuses(backend_home)
     assert (status.ref, status.phase.terminal) == (ref, False)
     assert "can't be looked at now: cannot get it now. Add the rule." in capsys.readouterr().out
+    assert (kept["siflow_job"]["name"], kept["siflow_job"]["uid"]) == (ref.name, ref.uid)  # who asks can find it
     delete(backend_home, ref)
 
 

@@ -11,8 +11,12 @@ from typing import Any
 
 import psutil
 
+from siflow_provider.core.identity import Identity
 from siflow_provider.core.pieces import MAX_LINE_BYTES
-from siflow_provider.core.status import JobRef
+from siflow_provider.core.protocol import RenderContext
+from siflow_provider.core.status import JobRef, Phase
+from siflow_provider.spec import PyTorchJob
+from siflow_provider.spec.resolve import resolve
 from siflow_provider.triggers.run import Carried, RunEvent, RunTrigger, RunTriggerData
 
 
@@ -77,3 +81,22 @@ async def first_event(trigger: RunTrigger) -> RunEvent:
     """Run the trigger to its event, and return that as the operator gets it."""
     event = await anext(aiter(trigger.run()))
     return RunEvent.model_validate(json.loads(json.dumps(event.payload)))
+
+
+async def submitted(backend: Any, command: str) -> JobRef:
+    form = {
+        "image": "registry.example/train:1",
+        "command": command,
+        "compute": {"type": "on_demand", "instances": [{"cpu": "100m", "memory": "64Mi"}]},
+    }
+    context = RenderContext(identity=Identity(dag_id="d", task_id="t", run_id="r"))
+    ref = await backend.submit(backend.render(resolve(PyTorchJob.model_validate(form)), context))
+    assert isinstance(ref, JobRef)
+    return ref
+
+
+async def wait_phase(backend: Any, ref: JobRef, phase: Phase) -> None:
+    async with asyncio.timeout(30):
+        async for status in backend.watch(ref):
+            if status.phase is phase:
+                return

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from siflow_provider.backends import make_backend
+from siflow_provider.backends.settings import Settings
 from siflow_provider.triggers import killed
 from tests.unit.triggers.airflow import Airflow
 
@@ -20,3 +24,11 @@ def airflow(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Airflow:
     monkeypatch.setattr("siflow_provider.triggers.store.Store._get", lambda *where: fake.xcoms.get(where[-1]))
     monkeypatch.setattr(killed, "_state", lambda _: fake.state)
     return fake
+
+
+@pytest.fixture
+async def backend(tmp_path: Path, airflow: Airflow) -> AsyncIterator[Any]:
+    async with make_backend(Settings(backend="local", state_dir=str(tmp_path / "runs"))) as opened:
+        yield opened
+        for status in await opened.runs():
+            await opened.delete(status.ref)

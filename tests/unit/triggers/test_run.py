@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.triggers.base import BaseTrigger
 
-from siflow_provider.backends import make_backend
 from siflow_provider.backends.settings import Settings
 from siflow_provider.core.identity import Identity
 from siflow_provider.core.outcome import AlertRule, FollowPolicy, OutcomeKind
@@ -27,34 +24,7 @@ from siflow_provider.triggers import killed
 from siflow_provider.triggers.killed import killed_by
 from siflow_provider.triggers.run import Carried, RunTrigger
 from siflow_provider.triggers.settle import settling_moment
-from tests.unit.triggers.airflow import Airflow, first_event, trigger_for
-
-
-@pytest.fixture
-async def backend(tmp_path: Path, airflow: Airflow) -> AsyncIterator[Any]:
-    async with make_backend(Settings(backend="local", state_dir=str(tmp_path / "runs"))) as opened:
-        yield opened
-        for status in await opened.runs():
-            await opened.delete(status.ref)
-
-
-async def submitted(backend: Any, command: str) -> JobRef:
-    form = {
-        "image": "registry.example/train:1",
-        "command": command,
-        "compute": {"type": "on_demand", "instances": [{"cpu": "100m", "memory": "64Mi"}]},
-    }
-    context = RenderContext(identity=Identity(dag_id="d", task_id="t", run_id="r"))
-    ref = await backend.submit(backend.render(resolve(PyTorchJob.model_validate(form)), context))
-    assert isinstance(ref, JobRef)
-    return ref
-
-
-async def wait_phase(backend: Any, ref: JobRef, phase: Phase) -> None:
-    async with asyncio.timeout(30):
-        async for status in backend.watch(ref):
-            if status.phase is phase:
-                return
+from tests.unit.triggers.airflow import Airflow, first_event, submitted, trigger_for, wait_phase
 
 
 async def test_event_carries_the_outcome_and_all_that_the_next_leg_needs(airflow: Airflow, backend: Any) -> None:
@@ -200,36 +170,6 @@ async def submitted_again(backend: Any) -> JobRef:
     ref = await backend.submit(backend.render(resolve(PyTorchJob.model_validate(form)), context))
     assert isinstance(ref, JobRef)
     return ref
-
-
-async def test_detached_run_is_left(airflow: Airflow, backend: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    ref = await submitted(backend, "sleep 60")
-    airflow.state = "failed"
-    await trigger_for(ref, on_kill_action="detach").on_kill()
-    assert not (await backend.status(ref)).phase.terminal
-    assert f"the task was marked failed; {ref.name} is left running" in capsys.readouterr().out
-
-
-async def test_kill_that_cannot_reach_the_backend_never_raises(
-    airflow: Airflow, backend: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    ref = await submitted(backend, "sleep 60")
-    airflow.state = "failed"
-    await trigger_for(ref, conn_id="nowhere").on_kill()
-    assert f"could not stop {ref.name}" in capsys.readouterr().out
-
-
-async def test_where_airflow_has_no_on_kill_cleanup_stops_after_a_user_action_only(
-    airflow: Airflow, backend: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delattr(BaseTrigger, "on_kill", raising=False)
-    ref = await submitted(backend, "sleep 60")
-    trigger = trigger_for(ref)
-    await trigger.cleanup()
-    assert not (await backend.status(ref)).phase.terminal
-    airflow.state = "failed"
-    await trigger.cleanup()
-    await wait_phase(backend, ref, Phase.STOPPED)
 
 
 async def test_each_alert_goes_out_once_though_the_trigger_starts_anew(

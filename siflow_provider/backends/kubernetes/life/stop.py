@@ -37,8 +37,10 @@ _SLACK_SECONDS = 30.0
 _TRIES = 5
 
 
-async def stop(cluster: Cluster, ref: JobRef, *, by: str) -> None:
+async def stop(cluster: Cluster, ref: JobRef, *, by: str, wait: bool = True) -> None:
     """End a run that has not ended, and return when nothing of it runs any more, also where its job is gone already.
+
+    Without `wait` return once its job is marked and deleted: its pods get their grace.
 
     Raises:
         BackendUnavailable: it is deleted, and its pods are still there half a minute after their grace; calling again
@@ -47,7 +49,8 @@ async def stop(cluster: Cluster, ref: JobRef, *, by: str) -> None:
     """
     job = await get_job(cluster, ref)
     if job is None:  # its pods go after it, and an earlier stop may not have had the patience
-        await _until_nothing(_Left(cluster, ref, queued=False))
+        if wait:
+            await _until_nothing(_Left(cluster, ref, queued=False))
         return
     if has_ended(ref, job):
         return
@@ -56,7 +59,7 @@ async def stop(cluster: Cluster, ref: JobRef, *, by: str) -> None:
     if marked is None or has_ended(ref, marked):  # it was quicker
         return
     MEMORY.bury(marked)
-    await _remove(cluster, ref, marked)
+    await _remove(cluster, ref, marked, wait=wait)
     await judge(cluster, ref, replace(seen, job=None, gone=marked, gone_at=datetime.now(UTC)))
 
 
@@ -91,13 +94,14 @@ async def _mark(cluster: Cluster, ref: JobRef, by: str) -> dict[str, Any] | None
     raise BackendUnavailable(f"{ref.name} could not be marked as stopped: it changes all the time.")
 
 
-async def _remove(cluster: Cluster, ref: JobRef, job: dict[str, Any]) -> None:
+async def _remove(cluster: Cluster, ref: JobRef, job: dict[str, Any], *, wait: bool = True) -> None:
     if not is_leaving(job):
         try:
             await cluster.api.delete(resource_of(ref).path(ref.namespace, ref.name), uid=ref.uid)
         except Conflict:
             return
-    await _until_nothing(_Left(cluster, ref, queued=queue_label(job) is not None))
+    if wait:
+        await _until_nothing(_Left(cluster, ref, queued=queue_label(job) is not None))
     note_change(cluster)
 
 
