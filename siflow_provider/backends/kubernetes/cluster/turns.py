@@ -23,7 +23,7 @@ class Turns:
         look_at_what_changed()
     """
 
-    def __init__(self, at_once: int = 10) -> None:
+    def __init__(self, at_once: int = 5) -> None:
         self._at_once = at_once
         self._passed = 0
         self._waiting: deque[asyncio.Future[None]] = deque()

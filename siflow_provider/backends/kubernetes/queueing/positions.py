@@ -25,9 +25,10 @@ _PAGE = 1000
 _SECONDS_PER_TASK = 0.005
 """A line of ten thousand is ten pages: it is looked at every 50 s."""
 _FORGET = 3600.0
-_WOKEN_AT_ONCE = 25
-_BREATH_SECONDS = 0.02
-"""One that is woken works for a millisecond; thousands at once would keep everything else from running."""
+_WOKEN_AT_ONCE = 5
+_BREATH_SECONDS = 0.01
+"""One that is woken works for two milliseconds; an end needs a dozen rounds of the loop until it is told, so each round
+must be short while a long line moves up."""
 
 Told = tuple[int | None, str]
 """A place, from 1, and a sentence about it."""
