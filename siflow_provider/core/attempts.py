@@ -101,7 +101,7 @@ async def first_attempt(
     if launched.adopted:
         identity = context.identity.of_generation(launched.generation)
         adopted = await _adopted_ledger(backend, task, identity, launched.ref, reporter)
-        ledger = adopted.model_copy(update={"generation": launched.generation})
+        ledger = adopted.model_copy(update={"generation": launched.generation, "flavor": launched.flavor})
     return Step(launched.ref, ledger.applied(policy), ledger=ledger, adopted=launched.adopted)
 
 
@@ -237,15 +237,7 @@ async def _adopted_ledger(
         totals=totals.plus(Totals(queued_seconds=status.moves.queued_seconds)),
         moves=status.moves.count,
         queued_before=status.moves.queued_seconds,
-        flavor=_find_flavor(task, status),
     )
-
-
-def _find_flavor(task: ResolvedTask, status: Status) -> int:
-    """Return the index of the instance that an adopted run went to, where its queue tells; else the first."""
-    queue = status.queue.queue if status.queue is not None else None
-    there = [index for index, flavor in enumerate(task.flavors) if queue is not None and flavor.queue == queue]
-    return there[0] if len(there) == 1 else 0
 
 
 async def _earlier_totals(backend: TrainingBackend, identity: Identity, reporter: Reporter) -> Totals:

@@ -45,8 +45,8 @@ async def find_all(backend: Backend, identity: Identity, *, context: str | None 
 
 async def find_own(
     backend: Backend, context: RenderContext, reporter: Reporter, *, place: str
-) -> tuple[RenderContext, JobRef | None]:
-    """Return the context of this task instance's own run, and the run's newest attempt where there is one.
+) -> tuple[RenderContext, Status | None]:
+    """Return the context of this task instance's own run, and what its newest attempt does where there is one.
 
     A run of an earlier DAG run keeps its name, its result and its data, and is stopped where it still lives; the own
     run is then another generation.
@@ -73,7 +73,7 @@ async def find_own(
             ride_refusals=True,
         )
         if _is_own(status, context):
-            return context, ref
+            return context, status
         if status.phase.terminal:
             reporter.note(f"{ref.name} belongs to an earlier DAG run with the same ids: it is left as it ended")
         else:

@@ -9,7 +9,7 @@ from siflow_provider.core.alarms import Alarms
 from siflow_provider.core.clocks import duration_text
 from siflow_provider.core.earlier import find_own
 from siflow_provider.core.patience import patiently
-from siflow_provider.core.placement import Offer, ask_offers, choose, prefer
+from siflow_provider.core.placement import Offer, ask_offers, choose, instance_of, prefer
 from siflow_provider.core.policy import alert_rules
 from siflow_provider.core.quota import QuotaReport, Verdict
 from siflow_provider.core.status import Failure, FailureClass, JobRef, Phase, Status
@@ -33,7 +33,7 @@ class Launched:
     Attributes:
         ref: its newest attempt.
         adopted: True when it existed before: an earlier process of the same try had submitted it.
-        flavor: index of the instance it went to; 0 for an adopted run, whose instance is not asked for here.
+        flavor: index of the instance it went to.
         generation: which of the runs with these ids it is.
     """
 
@@ -65,12 +65,13 @@ async def launch(
         raise UnsupportedError(reasons, backend=backend.name)
     for warning in backend.warnings(task):
         reporter.note(warning, warning=True)
-    context, ref = await find_own(backend, context, reporter, place=task.context or "")
-    if ref is not None:
+    context, found = await find_own(backend, context, reporter, place=task.context or "")
+    if found is not None:
+        ref, flavor = found.ref, instance_of(task, found)
         attempt = f", attempt {ref.attempt}" if ref.attempt > 1 else ""
         reporter.note(f"adopted {ref.name}{attempt}: this try had submitted it before")
-        await _complete(backend, task, context, ref, reporter)
-        return Launched(ref, adopted=True, generation=context.identity.generation)
+        await _complete(backend, prefer(task, flavor), context, found, reporter)
+        return Launched(ref, adopted=True, flavor=flavor, generation=context.identity.generation)
     return await submit_best(backend, task, context, quota=quota, reporter=reporter)
 
 
@@ -106,6 +107,7 @@ async def submit_to(
         NameTaken: an object of that name belongs to somebody else.
         BackendError: the backend had no room for it within `queue_timeout`.
     """
+    context = replace(context, moves=context.moves.model_copy(update={"flavor": flavor}))
     manifest = backend.render(prefer(task, flavor), context)
     limit = task.task.queue_timeout
     try:
@@ -125,14 +127,16 @@ async def submit_to(
 
 
 async def _complete(
-    backend: TrainingBackend, task: ResolvedTask, context: RenderContext, ref: JobRef, reporter: Reporter
+    backend: TrainingBackend, task: ResolvedTask, context: RenderContext, found: Status, reporter: Reporter
 ) -> None:
     """Send the submission again: the one before may have been cut short between the job and what belongs to it.
 
     It goes to where the run is: by a form that names another place since then a second one would start there.
     """
+    ref = found.ref
     there = replace(task, context=ref.context or None, namespace=ref.namespace or None)
-    manifest = backend.render(there, replace(context, identity=context.identity.for_attempt(ref.attempt)))
+    identity = context.identity.for_attempt(ref.attempt)
+    manifest = backend.render(there, replace(context, identity=identity, moves=found.moves))
     if manifest.name == ref.name:  # else a template in the prefix gave another one, and there is one run a try
         await patiently(lambda: backend.submit(manifest), what=f"completing {ref.name}", reporter=reporter)
 

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
     from siflow_provider.core.protocol import TrainingBackend
     from siflow_provider.core.quota import QuotaReport
+    from siflow_provider.core.status import Status
     from siflow_provider.spec.resolve import ResolvedTask
 
-__all__ = ["Offer", "ask_offers", "ask_others", "choose", "prefer"]
+__all__ = ["Offer", "ask_offers", "ask_others", "choose", "instance_of", "prefer"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,16 @@ def prefer(task: ResolvedTask, flavor: int) -> ResolvedTask:
         return task
     rest = task.flavors[:flavor] + task.flavors[flavor + 1 :]
     return replace(task, flavors=(task.flavors[flavor], *rest))
+
+
+def instance_of(task: ResolvedTask, status: Status) -> int:
+    """Return the index of the listed instance that a run went to: as its queue tells, else as it was submitted."""
+    queue = status.queue.queue if status.queue is not None else None
+    there = [index for index, flavor in enumerate(task.flavors) if queue is not None and flavor.queue == queue]
+    if len(there) == 1:
+        return there[0]
+    known = status.moves.flavor
+    return known if 0 <= known < len(task.flavors) else 0
 
 
 async def ask_offers(backend: TrainingBackend, task: ResolvedTask, *, idle: bool = False) -> list[Offer]:

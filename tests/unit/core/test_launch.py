@@ -8,7 +8,7 @@ from siflow_provider.core.identity import Identity
 from siflow_provider.core.launch import QuotaPolicy, launch, submit_to
 from siflow_provider.core.protocol import Manifest
 from siflow_provider.core.quota import Answer, Verdict
-from siflow_provider.core.status import JobRef, Phase
+from siflow_provider.core.status import JobRef, Phase, QueuePlace
 from siflow_provider.errors import (
     AccessDenied,
     BackendError,
@@ -57,6 +57,7 @@ async def test_a_run_is_completed_where_it_is_although_the_form_names_another_pl
     sent: list[tuple[str | None, str | None]] = []
     first = await backend.submit(backend.render(make_task(), context()))
     there = first.model_copy(update={"context": "there", "namespace": "ml"})
+    backend.runs_by_name[first.name].ref = there
 
     async def submit(manifest: Manifest) -> JobRef:
         sent.append((manifest.task.context, manifest.task.namespace))
@@ -72,6 +73,26 @@ async def test_a_run_is_completed_where_it_is_although_the_form_names_another_pl
     launched = await launch(backend, moved, context(), quota="ignore", reporter=Recorder())
     assert (launched.ref, launched.adopted) == (there, True)
     assert sent == [("there", "ml")]
+
+
+@pytest.mark.parametrize("queues", [("one", "two"), ("both", "both")])
+async def test_an_adopted_run_is_completed_as_what_its_own_instance_needs(queues: tuple[str, str]) -> None:
+    class Remembers(ScriptedBackend):
+        sent: list[str]
+
+        async def submit(self, manifest: Manifest) -> JobRef:
+            self.sent.append(manifest.task.flavors[0].instance)
+            return await super().submit(manifest)
+
+    task = make_task(flavors=("a", "b"))
+    task = replace(task, flavors=tuple(replace(f, queue=q) for f, q in zip(task.flavors, queues, strict=True)))
+    script = Script(phases((0, Phase.RUNNING), queue=QueuePlace(queues[1])))
+    backend = Remembers(script, quotas=[room(now_=False), room()])
+    backend.sent = []
+    for adopted in (False, True):
+        launched = await launch(backend, task, context(), quota="require", reporter=Recorder())
+        assert (launched.adopted, launched.flavor) == (adopted, 1)
+    assert backend.sent == ["b", "b"]
 
 
 async def test_a_run_that_exists_is_adopted_without_asking_for_quota() -> None:

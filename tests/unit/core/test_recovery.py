@@ -64,7 +64,7 @@ def test_moves_are_no_retries_in_the_count_of_attempts() -> None:
     assert attempts_allowed(FollowPolicy(max_retries=3, moves=2)) == 6
 
 
-@pytest.mark.parametrize("moves", [Moves(), Moves(count=3, queued_seconds=12.5)])
+@pytest.mark.parametrize("moves", [Moves(), Moves(count=3, queued_seconds=12.5), Moves(flavor=2)])
 def test_moves_are_read_back_as_they_were_written(moves: Moves) -> None:
     assert Moves.of({"siflow-provider/dag-id": "d", **moves.annotations()}) == moves
 
