@@ -77,7 +77,11 @@ RULES = (
         "ray.io", "rayclusters", _SEEN, "the Ray cluster of a RayJob",
         "what keeps a Ray cluster from starting is not told", feature="rayjob",
     ),
-    Rule("", "events", _SEEN, "why pods wait", "why a pod can't be placed or pulled is not told in the server's words"),
+    Rule(
+        "", "events", _SEEN, "why pods wait",
+        "why a pod can't be placed or pulled is not told in the server's words, "
+        "and `image_pull_retries` above 0 can't count",
+    ),
     Rule(
         _KUEUE, "workloads", _SEEN, "the queue's word on a job",
         "why a job waits in its queue, and how often it was requeued, is not told", feature="kueue",
