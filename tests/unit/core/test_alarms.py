@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 
@@ -90,6 +91,21 @@ async def test_a_slow_channel_delays_nothing_but_the_last_seconds() -> None:
     assert done.outcome.kind is OutcomeKind.SUCCEEDED
     assert asyncio.get_running_loop().time() < 70
     assert done.told.warnings == ["3 alert(s) were not delivered in time and are left behind"]
+
+
+async def test_several_channels_that_do_not_even_let_go_hold_the_end_up_for_six_seconds_together() -> None:
+    class Stuck(Recorder):
+        async def alert(self, rule: AlertRule, event: str, status: Status, text: str) -> None:
+            until = asyncio.get_running_loop().time() + 3600
+            while (left := until - asyncio.get_running_loop().time()) > 0:
+                with suppress(asyncio.CancelledError):
+                    await asyncio.sleep(left)
+
+    policy = FollowPolicy(alerts=tuple(EVERYTHING.model_copy(update={"connections": (each,)}) for each in "abc"))
+    done = await follow_script(Script(phases((0, Phase.RUNNING), (60, Phase.SUCCEEDED))), policy, recorder=Stuck())
+    assert done.outcome.kind is OutcomeKind.SUCCEEDED
+    assert asyncio.get_running_loop().time() <= 66.5
+    assert done.told.warnings == ["9 alert(s) were not delivered in time and are left behind"]
 
 
 async def test_a_dead_channel_changes_nothing_and_is_told() -> None:
