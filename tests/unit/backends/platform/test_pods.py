@@ -81,16 +81,18 @@ async def test_a_run_is_followed_to_its_end_where_the_minute_has_no_room_for_pod
 
 async def test_those_that_run_take_turns_and_leave_room_for_news(running: RunningPlatform, settings: Settings) -> None:
     running.change(run_seconds=60)
-    async with PlatformBackend(settings, replace(QUICK, pods=0.0, pods_per_minute=6.0)) as backend:
+    async with PlatformBackend(settings, replace(QUICK, pods=0.0, pods_per_minute=8.0)) as backend:
         refs = [await backend.submit(backend.render(task(), context())) for _ in range(3)]
         pods = Pods(backend.place.tasks, backend.place.pace)
+
+        async def look(status: str) -> list[str]:
+            seen = [await pods.lately(ref.uid, status) for ref in refs]
+            return [one.status for one in seen if one is not None]
+
         for _ in range(3):
-            for ref in refs:
-                await pods.lately(ref.uid, "Running")
-        assert asked(running) == 3  # a turn lasts a minute with three tasks and three requests for them
-        for ref in refs:
-            await pods.lately(ref.uid, "Stopping")
+            await look("Running")
+        assert asked(running) == 3  # three tasks have four requests a minute: a turn lasts 45 s
+        await look("Stopping")
         assert asked(running) == 6
-        changed = [await pods.lately(ref.uid, "Other") for ref in refs]
-    assert [seen and seen.status for seen in changed] == ["Stopping"] * 3
-    assert asked(running) == 6
+        assert await look("Other") == ["Other", "Other", "Stopping"]
+        assert asked(running) == 8
