@@ -16,7 +16,11 @@ import httpx
 from scripts.airflow_stack import AirflowStack, wait_until
 from scripts.airflow_stack.settings import find_free_port
 from tests.platform.client import LOGS
-from tests.platform.names import CLUSTER, KEY_ID, KEY_SECRET, POOL, REGION, signed
+from tests.platform.names import CLUSTER, POOL, REGION, signed
+
+KEY_ID, KEY_SECRET = "ak-of-this-test", "sk-c4n4ry-of-this-test"
+"""None that the fake knows by itself: it is told, as for any client."""
+STOP = ("POST", "/task-service/v1/tasks/stop")
 
 HEAD = """
 from datetime import timedelta
@@ -59,7 +63,7 @@ class FakePlatform:
         """Return the tasks whose names begin so, oldest first, also those that a listing does not show yet."""
         self.change(visibility_seconds=0)
         query = {"pageSize": "500", "asc": "true", "name": prefix}
-        answer = self._client.get("/sfapi/task-service/v1/tasks", params=query, headers=signed())
+        answer = self._client.get("/sfapi/task-service/v1/tasks", params=query, headers=signed(KEY_ID, KEY_SECRET))
         return [row for row in answer.raise_for_status().json()["rows"] if row["name"].startswith(prefix)]
 
     def answers(self) -> bool:
@@ -71,8 +75,11 @@ class FakePlatform:
 
     def creations(self) -> int:
         """Return how many creations have come in."""
-        found = self._client.get("/control/requests").json()
-        return sum(each == ["POST", "/task-service/v1/tasks"] for each in found)
+        return self.requests("POST", "/task-service/v1/tasks")
+
+    def requests(self, method: str, path: str) -> int:
+        """Return how many requests of that kind have come in."""
+        return sum(each == [method, path] for each in self._client.get("/control/requests").json())
 
 
 @contextmanager

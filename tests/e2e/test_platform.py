@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import pytest
 
 from scripts.airflow_stack import AirflowStack, wait_until
-from tests.e2e.fake_platform import FakePlatform, add_platform_dag, serve
+from tests.e2e.fake_platform import KEY_SECRET, STOP, FakePlatform, add_platform_dag, serve
 from tests.e2e.training import WORKER_DIES_ONCE, numbered_lines
-from tests.platform.names import KEY_SECRET
 
 LOST = {"method": "POST", "path": "/tasks$", "after": True}
 AT_WORK = 'PyTorchJobOperator(task_id="train", command="echo at work; sleep 600", workers=1, **JOB)'
 COUNT = 200
+CANARY = "hidden-c4n4ry-of-a-task"
 
 
 @pytest.fixture(scope="module")
@@ -33,20 +33,29 @@ def wait_statuses(fake: FakePlatform, prefix: str, *expected: str) -> None:
 
 
 def test_task_succeeds_deferred_with_its_lines_and_results(stack: AirflowStack, fake: FakePlatform) -> None:
+    token = stack.settings.home / "platform_token"
+    token.write_text(CANARY)
     body = '''
+    from pathlib import Path
+
     PyTorchJobOperator(
         task_id="train",
         command=(
-            "echo hello from rank $RANK of $WORLD_SIZE; sleep 8; "
+            "echo hello from rank $RANK of $WORLD_SIZE; echo token $TOKEN; sleep 8; "
             """[ $RANK = 1 ] || echo '{"accuracy": 0.5}' > $SIFLOW_RESULTS"""
         ),
+        env={"TOKEN": {"value": Path("TOKEN_FILE").read_text(), "hidden": True}},  # Airflow stores this text
         workers=1,
         **JOB,
     )
     '''
-    add_platform_dag(stack, "pf_success", body)
+    add_platform_dag(stack, "pf_success", body.replace("TOKEN_FILE", str(token)))
     run = stack.trigger("pf_success")
     run.ti("train").wait_state("deferred")
+    waiting = stack.db_dump()
+    assert "siflow_provider.triggers.run.RunTrigger" in waiting  # the row is gone once the task goes on
+    assert CANARY not in waiting
+    assert KEY_SECRET not in waiting
     assert run.wait(150) == "success", run.ti("train").log()
     log = run.ti("train").log()
     assert log.count("[master-0] hello from rank 0 of 2") == 1
@@ -54,7 +63,10 @@ def test_task_succeeds_deferred_with_its_lines_and_results(stack: AirflowStack, 
     result = run.ti("train").xcom()
     assert (result["phase"], result["attempts"], result["results"]) == ("succeeded", 1, {"accuracy": 0.5})
     assert [row["status"] for row in fake.tasks("pf-success")] == ["Succeeded"]
-    assert KEY_SECRET not in log + stack.db_dump()
+    assert "[master-0] token ***" in log
+    after = log + stack.db_dump()
+    assert CANARY not in after
+    assert KEY_SECRET not in after
 
 
 def test_failing_rank_is_named_with_its_exit_code_and_last_lines(stack: AirflowStack, fake: FakePlatform) -> None:
@@ -78,6 +90,23 @@ def test_marking_the_task_failed_stops_it_on_the_platform(stack: AirflowStack, f
     run.ti("train").wait_log("[master-0] at work")
     run.ti("train").mark("failed")
     wait_statuses(fake, "pf-stopped", "Stopped")
+
+
+def test_task_marked_failed_is_stopped_in_the_end_though_the_platform_fails_for_a_while(
+    stack: AirflowStack, fake: FakePlatform
+) -> None:
+    created, stopped = fake.creations(), fake.requests(*STOP)
+    body = AT_WORK.replace("workers=1", "retries=2, retry_delay=timedelta(seconds=1)")
+    add_platform_dag(stack, "pf_stop_fails", body)
+    run = stack.trigger("pf_stop_fails")
+    run.ti("train").wait_log("[master-0] at work")
+    fake.change(faults=[{"method": STOP[0], "path": "/tasks/stop$", "status": 500, "times": 6}])
+    run.ti("train").mark("failed")
+    wait_statuses(fake, "pf-stop-fails", "Stopped")
+    assert run.wait(60) == "failed"
+    assert fake.requests(*STOP) == stopped + 7  # six that failed, and the one that went through
+    assert fake.creations() == created + 1
+    assert (run.ti("train").state, run.ti("train").try_number) == ("failed", 1)
 
 
 def test_lost_answer_to_the_creation_and_a_listing_a_minute_behind_leave_one_task(
@@ -123,15 +152,14 @@ def test_worker_killed_behind_the_submission_leaves_no_orphan(stack: AirflowStac
     assert [row["status"] for row in fake.tasks("pf-worker-killed")] == ["Stopped", "Succeeded"]
 
 
-def test_same_try_that_starts_anew_adopts_its_task(stack: AirflowStack, fake: FakePlatform) -> None:
-    """The worker dies in the middle of its leg and the very same try begins again: no second task is made."""
+def test_launching_the_same_try_twice_makes_one_task(stack: AirflowStack, fake: FakePlatform) -> None:
     body = """
     from siflow_provider.core import attempts
 
     first = attempts.launch
 
     async def launch_twice(backend, task, context, **options):
-        await first(backend, task, context, **options)  # this process dies here, and the next one does all again
+        await first(backend, task, context, **options)
         return await first(backend, task, context, **options)
 
     attempts.launch = launch_twice
