@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from siflow_provider.backends import make_backend
 from siflow_provider.core.attempts import first_attempt, next_attempt
 from siflow_provider.core.earlier import end_older, find_all
 from siflow_provider.core.expiry import finish_run
 from siflow_provider.core.follow import follow
+from siflow_provider.core.outcome import OutcomeKind
 from siflow_provider.core.patience import patiently
 from siflow_provider.core.run import RunEnd, run
 from siflow_provider.errors import AccessDenied, BackendError, BackendUnavailable
 from siflow_provider.links import link_xcoms
+from siflow_provider.operators.no_room import Impatient, NoRoom, Waiting, counted, waiting
 
 if TYPE_CHECKING:
     from siflow_provider.core.attempts import Ledger, Step
@@ -50,29 +52,42 @@ async def run_to_end(order: Order) -> RunEnd:
             await asyncio.gather(*publishing)
 
 
-async def launch_and_look(order: Order) -> Step | RunEnd:
+async def launch_and_look(order: Order) -> Step | RunEnd | Waiting:
     """Submit or adopt the run, publish where it is, and look once: a run that is over needs no triggerer."""
     async with make_backend(order.settings) as backend:
         await _end_older_tries(backend, order)
-        step = await first_attempt(backend, order.task, order.context, order.policy, order.reporter, quota=order.quota)
-        return await _look(backend, order, step)
+        try:
+            step = await first_attempt(
+                cast("TrainingBackend", Impatient(backend)),
+                order.task, order.context, order.policy, order.reporter, quota=order.quota,
+            )  # fmt: skip
+        except NoRoom as none:
+            return await waiting(order, None, none)
+        return await _look(backend, order, counted(step, order))
 
 
-async def advance(order: Order, outcome: Outcome, ledger: Ledger) -> Step | RunEnd:
+async def advance(order: Order, outcome: Outcome) -> Step | RunEnd | Waiting:
     """Do what the outcome `retry` or `move` asks for, and look once at what comes of it.
 
     The pause before a new attempt was made in the trigger, where it holds no worker.
     """
     async with make_backend(order.settings) as backend:
-        return await _next(backend, order, outcome, ledger, rested=True)
+        # a move has given its old place up before it submits: it can't be made anew, and waits here
+        there = backend if outcome.kind is OutcomeKind.MOVE else cast("TrainingBackend", Impatient(backend))
+        try:
+            step = await next_attempt(
+                there, order.task, order.context, order.policy, order.reporter,
+                outcome=outcome, ledger=order.carried.ledger, quota=order.quota, rested=True,
+            )  # fmt: skip
+        except NoRoom as none:
+            return await waiting(order, outcome, none)
+        return await _look(backend, order, counted(step, order))
 
 
-async def _next(
-    backend: TrainingBackend, order: Order, outcome: Outcome, ledger: Ledger, *, rested: bool = False
-) -> Step | RunEnd:
+async def _next(backend: TrainingBackend, order: Order, outcome: Outcome, ledger: Ledger) -> Step | RunEnd:
     step = await next_attempt(
         backend, order.task, order.context, order.policy, order.reporter,
-        outcome=outcome, ledger=ledger, quota=order.quota, rested=rested,
+        outcome=outcome, ledger=ledger, quota=order.quota,
     )  # fmt: skip
     return await _look(backend, order, step)
 

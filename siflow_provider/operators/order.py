@@ -61,6 +61,7 @@ class Order:
         reporter: who is told.
         store: where name, uid and links are published.
         veil: over the task's hidden values.
+        carried: what the try remembers from its earlier legs.
         known: attempts that this leg has submitted or found, the newest last: a kill can stop it without asking for it.
     """
 
@@ -73,6 +74,7 @@ class Order:
     reporter: TaskReporter
     store: Store
     veil: Veil
+    carried: Carried
     known: list[JobRef] = field(default_factory=list)
 
     @property
@@ -157,6 +159,7 @@ def order_of(operator: SiflowTaskOperator, context: Context, carried: Carried) -
         reporter=reporter,
         store=store,
         veil=veil,
+        carried=carried,
     )
 
 

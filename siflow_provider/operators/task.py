@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from airflow.providers.common.compat.sdk import AirflowTaskTimeout
@@ -17,6 +17,7 @@ from siflow_provider.hooks.siflow import SiflowHook
 from siflow_provider.links import LINKS
 from siflow_provider.operators.arguments import KillAction, Logs, QuotaPolicy
 from siflow_provider.operators.bridge import Interrupt, run_blocking
+from siflow_provider.operators.deferral import deferral
 from siflow_provider.operators.form import conceal, form_fields, hide, hide_defaults
 from siflow_provider.operators.keywords import refuse, unknown_keywords, without, wrong_waits
 from siflow_provider.operators.leg import advance, launch_and_look, run_to_end
@@ -27,7 +28,8 @@ from siflow_provider.operators.source import under
 from siflow_provider.operators.stop import KILL_SECONDS, LEG_SECONDS, stop_quietly
 from siflow_provider.spec.task import PyTorchJob, RayJob
 from siflow_provider.triggers.reporter import TaskReporter
-from siflow_provider.triggers.run import Carried, RunEvent, RunTrigger, RunTriggerData
+from siflow_provider.triggers.room import RoomEvent
+from siflow_provider.triggers.run import Carried
 from siflow_provider.triggers.store import Store, identity_of
 
 if TYPE_CHECKING:
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 
     from siflow_provider.core.status import JobRef
     from siflow_provider.errors import Problem
+    from siflow_provider.operators.no_room import Waiting
     from siflow_provider.operators.order import Order
 
 __all__ = ["OPTIONS", "SiflowTaskOperator"]
@@ -45,7 +48,6 @@ __all__ = ["OPTIONS", "SiflowTaskOperator"]
 OPTIONS = ("spec", "conn_id", "catalog", "deferrable", "logs", "on_kill_action", "quota")
 """The keyword arguments that are no form fields."""
 OVERTIME_SECONDS = 20.0
-LAST_NET = timedelta(minutes=1)
 T = TypeVar("T")
 
 
@@ -172,16 +174,18 @@ class SiflowTaskOperator(RendersForms):
             carried: what this try's own last leg had to remember.
         """
         with airflow_errors():
-            told = RunEvent.model_validate(event)
+            told = RoomEvent.model_validate(event)
             own = Carried.model_validate(carried or {"prefix": ""})
             mine = own.task_uuid or identity_of(context["ti"]).of_generation(told.carried.ledger.generation).task_uuid
             if told.carried.task_uuid != mine:
                 return self._astray(context, own)
-            if told.outcome.final:
+            if told.outcome is not None and told.outcome.final:
                 return self._finished(RunEnd(told.outcome, told.carried.ledger.totals), context)
             order = self._order = order_of(self, context, told.carried)
-            outcome, ledger = told.outcome, told.carried.ledger
-            step = self._blocking(order, lambda: advance(order, outcome, ledger))
+            outcome = told.outcome
+            if outcome is None:
+                return self._settled(order, self._blocking(order, lambda: launch_and_look(order)), context)
+            step = self._blocking(order, lambda: advance(order, outcome))
             part = told.carried.part + 1 if isinstance(step, Step) and step.ref == outcome.ref else 1
             return self._settled(order, step, context, part=part)
 
@@ -235,30 +239,13 @@ class SiflowTaskOperator(RendersForms):
             ref=ref, alerts=order.policy.alerts, seconds=seconds,
         )  # fmt: skip
 
-    def _settled(self, order: Order, result: Step | RunEnd, context: Context, *, part: int = 1) -> dict[str, Any]:
+    def _settled(
+        self, order: Order, result: Step | RunEnd | Waiting, context: Context, *, part: int = 1
+    ) -> dict[str, Any]:
         if isinstance(result, RunEnd):
             return self._finished(RunEnd(order.veil.over_outcome(result.outcome), result.totals), context)
-        deadline = order.policy.deadline
-        data = RunTriggerData(
-            conn_id=self.conn_id,
-            ref=result.ref,
-            policy=order.policy,
-            cursor=result.cursor,
-            carried=Carried(
-                task_uuid=result.ref.task_uuid,
-                prefix=order.prefix,
-                deadline=deadline,
-                ledger=result.ledger,
-                part=part,
-                deferred_at=datetime.now(UTC),
-            ),
-            on_kill_action=self.on_kill_action,
-            veil=order.veil,
-        )
-        # the follower ends the run at the deadline; Airflow's own clock only catches a triggerer that is gone for good
-        timeout = None if deadline is None else max(timedelta(), deadline - datetime.now(UTC)) + LAST_NET
-        trigger, kept = RunTrigger(**data.model_dump(mode="json")), data.carried.model_dump(mode="json")
-        self.defer(trigger=trigger, method_name="resume", kwargs={"carried": kept}, timeout=timeout)
+        waits = deferral(order, result, conn_id=self.conn_id, part=part)
+        self.defer(trigger=waits.trigger, method_name="resume", kwargs=waits.kwargs, timeout=waits.timeout)
 
     def _astray(self, context: Context, carried: Carried) -> dict[str, Any]:
         """Wait on for this try's own run after an event of an older try.

@@ -50,6 +50,7 @@ class Carried(Frozen):
         ledger: what earlier attempts left behind.
         part: number of this deferral for the same attempt; more than 1 after a `move` that found no room.
         deferred_at: when the worker deferred.
+        waiting_since: since when the next attempt waits for room to be submitted; None where it does not.
     """
 
     prefix: str
@@ -58,6 +59,7 @@ class Carried(Frozen):
     ledger: Ledger = Ledger()
     part: int = 1
     deferred_at: datetime | None = None
+    waiting_since: datetime | None = None
 
 
 class RunTriggerData(Frozen):
@@ -121,10 +123,11 @@ class RunTrigger(BaseTrigger):
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Follow the attempt and fire once."""
         started_at = datetime.now(UTC)
-        event = RunEvent(outcome=await self._follow_uncut(), carried=self.data.carried)
+        outcome = await self._follow_uncut()
+        event = RunEvent(outcome=outcome, carried=self.data.carried)
         if self.task_instance is not None:  # else in line (`airflow dags test`), with no scheduler that could mix up
             await until_settled(self.data.carried.deferred_at, started_at)
-            if is_stopped_by_airflow(event.outcome):
+            if is_stopped_by_airflow(outcome):
                 # this task instance is not waited for any more: Airflow is about to cancel this trigger, and an event
                 # now could wake the next try instead
                 await asyncio.sleep(CANCEL_SECONDS)

@@ -14,6 +14,7 @@ from siflow_provider.backends import make_backend
 from siflow_provider.backends.settings import Settings
 from siflow_provider.core.status import JobRef, Status
 from siflow_provider.operators import PyTorchJobOperator
+from siflow_provider.triggers.room import RoomEvent
 from siflow_provider.triggers.run import RunEvent, RunTrigger
 
 Maker = Callable[..., tuple[PyTorchJobOperator, dict[str, Any]]]
@@ -38,7 +39,7 @@ def deferred(operator: PyTorchJobOperator, context: dict[str, Any]) -> RunTrigge
     return trigger
 
 
-def resume(operator: Any, context: Any, event: RunEvent, **kwargs: Any) -> Any:
+def resume(operator: Any, context: Any, event: RunEvent | RoomEvent, **kwargs: Any) -> Any:
     return operator.resume(context, event.model_dump(mode="json"), **kwargs)
 
 
