@@ -1,4 +1,4 @@
-"""The base of what crosses Airflow's database: JSON types only, frozen, unknown keys refused."""
+"""The base of what crosses Airflow's database: JSON types only, frozen, read by another version of us too."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ __all__ = ["Frozen"]
 class Frozen(BaseModel):
     """A record that is made once and compared by value.
 
+    Keys that this version does not know are left out: while an upgrade goes on, workers and triggerers differ.
+
     Example:
         >>> class Place(Frozen):
         ...     node: str
@@ -17,4 +19,4 @@ class Frozen(BaseModel):
         True
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="ignore")

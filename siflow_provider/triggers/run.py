@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
+from pydantic import ValidationError
 
 from siflow_provider.backends import make_backend
 from siflow_provider.core.attempts import Ledger, rest
@@ -112,7 +113,12 @@ class RunTrigger(BaseTrigger):
 
     def __init__(self, **data: Any) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.data = RunTriggerData.model_validate(data)
+        try:
+            self.data = RunTriggerData.model_validate(data)
+        except ValidationError as error:
+            # of any other kind of error here the whole triggerer dies, and with it everybody's triggers
+            # (source: Airflow 3.3.2 `airflow/jobs/triggerer_job_runner.py`, create_triggers)
+            raise TypeError(f"this is no data of a RunTrigger: {error}") from error
         self._fired = False
         self._hook = SiflowHook(self.data.conn_id)
 
