@@ -94,6 +94,8 @@ apply_manifests() {
     pids+=($!)
   done
   for part in "${pids[@]}"; do wait "$part"; done
+  # what a copy of the data has not established yet, an API server that starts with it never serves
+  "$KUBECTL" wait --for=condition=Established crd --all --timeout=120s >>"$state/log/apply.log"
   mark "manifests of the operators"
 }
 
