@@ -69,6 +69,7 @@ def without_marks(job: Mapping[str, Any], draft: Draft, beside: Beside) -> dict[
 def _stripped(job: Mapping[str, Any], draft: Draft, beside: Beside) -> dict[str, Any]:
     own: dict[str, Any] = deepcopy(dict(job))
     metadata, spec = own["metadata"], own["spec"]
+    metadata.pop("finalizers", None)  # KubeRay's own
     name = str(metadata.get("name", ""))
     metadata["name"] = _TAIL.sub("", name)
     if re.match(r"j-\d", metadata["name"]):

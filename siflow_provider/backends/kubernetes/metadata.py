@@ -19,6 +19,7 @@ from siflow_provider.backends.kubernetes.names import (
     MAX_EXEC_TIME,
     PRIORITY_CLASS,
     QUEUE_NAME,
+    RAYJOB_FINALIZER,
 )
 from siflow_provider.backends.kubernetes.storage import clean_up_note
 from siflow_provider.spec.base import is_template
@@ -40,6 +41,7 @@ def is_queued(task: ResolvedTask, context: RenderContext) -> bool:
 def job_metadata(task: ResolvedTask, context: RenderContext, name: str) -> dict[str, Any]:
     """Return the job object's metadata; the queue's labels stand here and on no pod, so that it queues as one."""
     labels, annotations = _marks(task, context)
+    whole: dict[str, Any] = {**_place(task, name), "labels": labels, "annotations": annotations}
     if is_queued(task, context):
         labels[QUEUE_NAME] = str(task.flavors[0].queue)
         if task.priority_class is not None:
@@ -48,6 +50,9 @@ def job_metadata(task: ResolvedTask, context: RenderContext, name: str) -> dict[
             labels[MAX_EXEC_TIME] = str(context.last_net_seconds)
         if isinstance(task.task, RayJob) and task.task.ray.autoscaling is not None:
             annotations[ELASTIC_JOB] = "true"
+            # KubeRay adds it at once, with a write that changes the spec a little, and Kueue takes what it sees before
+            # and after it for two sizes of the job: two Workloads hold quota, and the job may never begin
+            whole["finalizers"] = [RAYJOB_FINALIZER]
     if task.task.timezone:
         annotations[ANNOTATION_TIMEZONE] = task.task.timezone
     if task.dashboards:
@@ -55,7 +60,7 @@ def job_metadata(task: ResolvedTask, context: RenderContext, name: str) -> dict[
     note = clean_up_note(task, context)
     if note is not None:
         annotations[ANNOTATION_CLEAN_UP] = note
-    return {**_place(task, name), "labels": labels, "annotations": annotations}
+    return whole
 
 
 def object_metadata(task: ResolvedTask, context: RenderContext, name: str) -> dict[str, Any]:

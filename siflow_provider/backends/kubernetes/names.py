@@ -33,6 +33,7 @@ __all__ = [
     "MAX_EXEC_TIME",
     "PRIORITY_CLASS",
     "QUEUE_NAME",
+    "RAYJOB_FINALIZER",
     "RESULTS_FILE",
     "RUN_DIR",
     "SCRIPTS_DIR",
@@ -76,6 +77,9 @@ QUEUE_NAME = "kueue.x-k8s.io/queue-name"
 PRIORITY_CLASS = "kueue.x-k8s.io/priority-class"
 ELASTIC_JOB = "kueue.x-k8s.io/elastic-job"
 MAX_EXEC_TIME = "kueue.x-k8s.io/max-exec-time-seconds"
+
+# source: KubeRay v1.6.0 ray-operator/controllers/ray/utils/constant.go, RayJobStopJobFinalizer
+RAYJOB_FINALIZER = "ray.io/rayjob-finalizer"
 
 
 def job_name(task: ResolvedTask, identity: Identity) -> str:

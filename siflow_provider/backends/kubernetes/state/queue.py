@@ -45,6 +45,7 @@ UNMANAGED_AFTER_SECONDS = 60.0
 """Kueue makes the Workload within a second or two; after this long nobody does."""
 _REPLACES = "kueue.x-k8s.io/workload-slice-replacement-for"
 """Annotation: `namespace/name` of the Workload in whose place this one came. source: pkg/workloadslicing"""
+_REPLACED = "WorkloadSliceReplaced"
 _PREEMPTED = re.compile(r"^Preempted to accommodate a workload .*?\bdue to ([^;]+)")
 _PREEMPTIONS = {
     "prioritization in the ClusterQueue": "preempted by a job of higher priority in the same queue",
@@ -83,13 +84,20 @@ def _rank(workload: Object) -> tuple[bool, bool, str]:
 def _with_first_admission(workload: Object, known: list[Object]) -> Object:
     """Return the Workload with the admission of the one that it, or the one before it, took the place of."""
     by_name = {f"{dig(each, 'metadata', 'namespace')}/{dig(each, 'metadata', 'name')}": each for each in known}
-    first = workload
-    while (before := by_name.pop(marks_of(first).get(_REPLACES, ""), None)) is not None:
-        first = before
-    if first is workload or not (is_true(first, "Admitted") and is_true(workload, "Admitted")):
+    chain = [workload]
+    while (before := by_name.pop(marks_of(chain[-1]).get(_REPLACES, ""), None)) is not None:
+        chain.append(before)
+    if not (is_true(chain[-1], "Admitted") and _in_place(*chain[:2])):
         return workload
     others = [each for each in items(workload, "status", "conditions") if each.get("type") != "Admitted"]
-    return {**workload, "status": {**workload["status"], "conditions": [*others, condition(first, "Admitted")]}}
+    admitted = {"conditions": [*others, condition(chain[-1], "Admitted")]}
+    return {**workload, "status": {**(dig(workload, "status") or {}), **admitted}}
+
+
+def _in_place(workload: Object, before: Object | None = None) -> bool:
+    """Say whether the run is in the cluster: Kueue ends what is replaced a moment before it admits what replaces it."""
+    said = condition(workload, "Admitted").get("status")
+    return said == "True" or (said is None and condition(before, "Finished").get("reason") == _REPLACED)
 
 
 def queue_of(job: Object) -> str:

@@ -64,7 +64,7 @@ def status_of(ref: JobRef, seen: Seen, now: datetime) -> Status:
         ended_at=ended_at,
         queued_seconds=stay.queued_seconds,
         held_before=stay.held_before,
-        gpus=accelerators_of(ref.kind, view.job),
+        gpus=accelerators_of(ref.kind, view.job, seen.workload),
         stopped_by=_stopper(view) if verdict.phase is Phase.STOPPED else "",
         failure=verdict.failure,
         failed_pulls=failed_pulls(seen, view.told),

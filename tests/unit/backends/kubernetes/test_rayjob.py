@@ -113,8 +113,9 @@ def test_autoscaling_from_nothing_still_has_a_worker_group() -> None:
 @pytest.mark.parametrize("queued", [True, False])
 def test_autoscaling_job_tells_the_queue_that_it_is_elastic(queued: bool) -> None:
     form = ray(RaySection(autoscaling=Autoscaling(min_workers=1, max_workers=3)), workers=1)
-    annotations = job(rendered(form, queued=queued))["metadata"]["annotations"]
-    assert annotations.get("kueue.x-k8s.io/elastic-job") == ("true" if queued else None)
+    metadata = job(rendered(form, queued=queued))["metadata"]
+    assert metadata["annotations"].get("kueue.x-k8s.io/elastic-job") == ("true" if queued else None)
+    assert metadata.get("finalizers") == (["ray.io/rayjob-finalizer"] if queued else None)
 
 
 def test_shared_storage_stands_on_head_and_workers_below_the_runs_own_path() -> None:

@@ -224,3 +224,25 @@ def test_a_job_that_waits_to_grow_is_in_the_cluster_with_the_size_that_it_has() 
         clock(100),
     )
     assert (status.phase, status.admitted_at, status.queued_seconds) == (Phase.RUNNING, clock(10), 10)
+
+
+@pytest.mark.parametrize(
+    ("reason", "in_cluster_since"), [("WorkloadSliceReplaced", clock(10)), ("OutOfSync", None)], ids=["grown", "lost"]
+)
+def test_a_size_that_is_to_be_admitted_is_in_the_cluster_if_it_replaces_one_that_was(
+    reason: str, in_cluster_since: Any
+) -> None:
+    small = slice_of("one", condition("Admitted", after=10), condition("Finished", reason=reason), made=1)
+    seen = Seen(
+        job=rayjob("Running", "RUNNING", queue="gpu"),
+        workload=newest_workload([small, slice_of("two", made=59, instead_of="one")]),
+    )
+    assert status_of(ref("RayJob"), seen, clock(60)).admitted_at == in_cluster_since
+
+
+def test_a_job_that_grew_holds_the_accelerators_of_the_size_that_the_queue_admitted() -> None:
+    grown = workload(condition("Admitted"))
+    grown["spec"] = {"podSets": [{"name": "head", "count": 1}, {"name": "workers", "count": 5}]}
+    job = rayjob("Running", "RUNNING", queue="gpu", workers=2)
+    assert status_of(ref("RayJob"), Seen(job=job, workload=grown), clock(60)).gpus == 10
+    assert status_of(ref("RayJob"), Seen(job=job), clock(60)).gpus == 4
