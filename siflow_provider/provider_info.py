@@ -110,7 +110,7 @@ def get_provider_info() -> dict[str, Any]:
         "operators": _modules("operators.pytorch", "operators.ray"),
         "sensors": _modules("sensors.quota", "sensors.training_job"),
         "hooks": _modules("hooks.siflow"),
-        "triggers": _modules("triggers.run", "triggers.quota", "triggers.find"),
+        "triggers": _modules("triggers.run", "triggers.quota", "triggers.find", "triggers.room"),
         "notifications": ["siflow_provider.notifications.training.TrainingNotifier"],
         "extra-links": [f"siflow_provider.links.{name}" for name in ("JobLink", "LogsLink", "DashboardLink")],
         "task-decorators": [
