@@ -116,7 +116,7 @@ def test_worker_killed_between_submit_and_defer_means_a_new_try_that_stops_the_o
     assert old.ended_at is not None
     assert new.submitted_at is not None
     assert old.ended_at <= new.submitted_at
-    assert "of an earlier try still runs: stopping it before this try submits" in run.ti("train").log(2)
+    assert "of an earlier try still runs: stopping it before this one submits" in run.ti("train").log(2)
 
 
 @pytest.mark.timeout(660)

@@ -89,7 +89,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     own = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "HOME": str(folder), "PYTHONUNBUFFERED": "1"}
     own["SIFLOW_RESULTS"] = str(folder / "results.json")
     env = cluster_env(own, ports, temp_dir, folder / "token")
-    request = write_request(temp_dir / "head-0.json", head_request(node, ports, temp_dir, patient=False))
+    request = write_request(temp_dir / "head-0.json", head_request(node, ports, temp_dir, patient=True))
     with (folder / "head.log").open("wb") as log:
         head = subprocess.Popen(node_command(request), env=env, stdout=log, stderr=log, start_new_session=True)
     try:
