@@ -60,7 +60,8 @@ async def test_numbers_come_once_though_every_connection_breaks_each_second(
         await ending
         lines = await reading
     for replica in REPLICAS:
-        assert of(lines, replica) == NUMBERS
+        # on a busy machine no request may come through for so long that this is told between two lines
+        assert [text for text in of(lines, replica) if not text.startswith("--- ")] == NUMBERS
 
 
 async def test_lines_of_the_last_second_are_all_there_though_the_pod_is_deleted_at_once(
