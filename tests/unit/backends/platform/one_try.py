@@ -9,9 +9,9 @@ from __future__ import annotations
 import uuid
 from types import SimpleNamespace
 
+from airflow.providers.common.compat.sdk import TaskDeferred
 from airflow.sdk import DAG
 from airflow.sdk.bases.operator import ExecutorSafeguard
-from airflow.sdk.exceptions import TaskDeferred
 
 from siflow_provider.operators import PyTorchJobOperator
 
