@@ -17,13 +17,14 @@ _PULL_FAILED = "Failed to pull image"
 
 
 def failed_pulls(seen: Seen, told: Mapping[str, list[Object]]) -> int:
-    """Return the largest number of failed pulls of one pod.
+    """Return the largest number of failed pulls of one pod that waits for its image.
 
     The kubelet's events count them; a container that waits for its image has had one failed pull at least, also where
-    events can't be read.
+    events can't be read. An event may come before the state that says which replica waits, or be of a pull that was
+    made good since: without that state it does not count.
     """
-    pods = (*seen.pods, *seen.gone_pods)
-    return max((max(_counted(told.get(uid(pod), ())), int(_waits(pod))) for pod in pods), default=0)
+    waiting = [pod for pod in (*seen.pods, *seen.gone_pods) if _waits(pod)]
+    return max((max(_counted(told.get(uid(pod), ())), 1) for pod in waiting), default=0)
 
 
 def _counted(events: Iterable[Object]) -> int:

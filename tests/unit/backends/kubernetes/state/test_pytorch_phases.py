@@ -111,3 +111,9 @@ def test_failed_pulls_are_counted_for_the_worst_pod() -> None:
     )
     assert status_of(ref(), Seen(job=pytorchjob(CREATED), pods=(one,)), clock(10)).failed_pulls == 1
     assert status_of(ref(), Seen(job=pytorchjob(CREATED), pods=(one, two), events=events), clock(10)).failed_pulls == 4
+
+
+def test_failed_pull_counts_once_the_replica_is_seen_to_wait_for_its_image() -> None:
+    making = pod("worker-1", "Pending", main=waiting("ContainerCreating"))
+    events = (event(making, "Failed", 'Failed to pull image "img": not found', count=3),)
+    assert status_of(ref(), Seen(job=pytorchjob(CREATED), pods=(making,), events=events), clock(10)).failed_pulls == 0
