@@ -14,7 +14,7 @@ from siflow_provider.core.frozen import Frozen
 from siflow_provider.core.launch import Launched, launch, submit_best, submit_to
 from siflow_provider.core.moves import Moves
 from siflow_provider.core.outcome import FollowPolicy, Outcome, OutcomeKind, Totals
-from siflow_provider.core.patience import patiently
+from siflow_provider.core.patience import UNTIL_ALLOWED, patiently
 from siflow_provider.core.placement import ask_others
 from siflow_provider.core.recovery import attempts_allowed, backoff_seconds, retries_used
 from siflow_provider.core.status import JobRef, LogCursor, Phase, Status
@@ -200,7 +200,7 @@ async def _move(held: _Held, outcome: Outcome, ledger: Ledger) -> Step:
     reporter.note(f"moving from {old} to {new}, which has room now; the place in the old queue is given up")
     # gone, not only stopped: a follower that starts anew must not take the old place for a run that somebody stopped
     await patiently(
-        lambda: held.backend.delete(ref), what=f"giving up {ref.name}", reporter=reporter, ride_refusals=True
+        lambda: held.backend.delete(ref), what=f"giving up {ref.name}", reporter=reporter, ride=UNTIL_ALLOWED
     )
     moved = Ledger(
         totals=ledger.totals.plus(outcome.totals),
@@ -215,7 +215,7 @@ async def _move(held: _Held, outcome: Outcome, ledger: Ledger) -> Step:
 
 async def _still_queued(backend: TrainingBackend, ref: JobRef, reporter: Reporter) -> bool:
     status = await patiently(
-        lambda: backend.status(ref), what=f"asking for {ref.name}", reporter=reporter, ride_refusals=True
+        lambda: backend.status(ref), what=f"asking for {ref.name}", reporter=reporter, ride=UNTIL_ALLOWED
     )
     return status.phase is Phase.QUEUED
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from siflow_provider.core.expiry import finish_run
 from siflow_provider.core.origin import STOPPED_BY
-from siflow_provider.core.patience import patiently
+from siflow_provider.core.patience import UNTIL_ALLOWED, patiently
 from siflow_provider.errors import BackendUnavailable
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ async def find_own(
             lambda ref=ref: backend.status(ref),  # type: ignore[misc]
             what=f"asking whose {ref.name} is",
             reporter=reporter,
-            ride_refusals=True,
+            ride=UNTIL_ALLOWED,
         )
         if _is_own(status, context):
             return context, status

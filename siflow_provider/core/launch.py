@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Literal
 from siflow_provider.core.alarms import Alarms
 from siflow_provider.core.clocks import duration_text
 from siflow_provider.core.earlier import find_own
-from siflow_provider.core.patience import patiently
+from siflow_provider.core.patience import UNTIL_ALLOWED, patiently
 from siflow_provider.core.placement import Offer, ask_offers, choose, instance_of, prefer
 from siflow_provider.core.policy import alert_rules
 from siflow_provider.core.quota import QuotaReport, Verdict
 from siflow_provider.core.status import Failure, FailureClass, JobRef, Phase, Status
-from siflow_provider.errors import BackendError, NeverAdmissibleError, NoRoomYet, UnsupportedError
+from siflow_provider.errors import BackendError, BackendUnavailable, NeverAdmissibleError, NoRoomYet, UnsupportedError
 
 if TYPE_CHECKING:
     from siflow_provider.core.outcome import Reporter
@@ -116,7 +116,8 @@ async def submit_to(
             what=f"submitting {manifest.name}",
             reporter=reporter,
             room_within=limit,
-            ride_refusals=context.identity.attempt > 1,  # this try could submit before
+            # this try could submit its first attempt
+            ride=UNTIL_ALLOWED if context.identity.attempt > 1 else BackendUnavailable,
         )
     except NoRoomYet as error:
         waited = f"queue_timeout of {duration_text(limit or 0.0)}"

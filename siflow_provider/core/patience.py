@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
     from siflow_provider.core.outcome import Reporter
 
-__all__ = ["patiently", "pause_seconds"]
+__all__ = ["UNTIL_ALLOWED", "patiently", "pause_seconds"]
 
+UNTIL_ALLOWED: tuple[type[BackendError], ...] = (BackendUnavailable, AccessDenied)
+"""To ride out a refusal as well: a login that could do this before may get its rights back."""
 _T = TypeVar("_T")
 _LONGEST_PAUSE = 30.0
 
@@ -34,8 +36,7 @@ async def patiently(
     reporter: Reporter,
     tries: int = 10,
     room_within: float | None = None,
-    ride_refusals: bool = False,
-    ride: type[BackendError] = BackendUnavailable,
+    ride: type[BackendError] | tuple[type[BackendError], ...] = BackendUnavailable,
 ) -> _T:
     """Await `call()` until it answers; for calls that may be repeated without harm.
 
@@ -45,8 +46,7 @@ async def patiently(
         reporter: hears of the first failure, and of no other.
         tries: how often at most without an answer; ten are about three minutes.
         room_within: seconds for which to wait for room (`NoRoomYet`); None = without an end.
-        ride: what is tried again; `BackendError` = after any answer but the right one.
-        ride_refusals: try again after an `AccessDenied` too: a login that could do this before may get its rights back.
+        ride: after which errors to try again: `UNTIL_ALLOWED` = refusals too; `BackendError` = whatever it is.
 
     Raises:
         BackendError: of the last try; `NoRoomYet` when there was no room in that time.
@@ -60,7 +60,7 @@ async def patiently(
             reporter.note(f"{what}: {_trouble(state.outcome.exception())}", warning=True)
 
     retrying = AsyncRetrying(
-        retry=retry_if_exception_type((ride, AccessDenied) if ride_refusals else ride),
+        retry=retry_if_exception_type(ride),
         wait=wait_random_exponential(multiplier=1, max=_LONGEST_PAUSE),
         stop=_limit(tries, room_within),
         before_sleep=warn,

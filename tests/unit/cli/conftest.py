@@ -72,7 +72,7 @@ class Command:
         return process
 
     def __call__(
-        self, *arguments: str, timeout: float = 120, variables: Mapping[str, str] = MappingProxyType({})
+        self, *arguments: str, timeout: float = 60, variables: Mapping[str, str] = MappingProxyType({})
     ) -> Done:
         """Run the command to its end, forked from a process that has imported it."""
         return Done(*run_forked(arguments, self.folder, {**self.environment, **variables}, timeout))
@@ -80,7 +80,7 @@ class Command:
     def anew(self, *arguments: str) -> Done:
         """Run the command to its end in an interpreter of its own: each command has a test that does."""
         process = self.start(*arguments)
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=60)
         return Done(process.returncode, out, err)
 
     def form(self, command: str = "echo hello", workers: int = 0, extra: str = "", name: str = "task.yaml") -> str:
