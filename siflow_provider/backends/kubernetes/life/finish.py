@@ -17,7 +17,7 @@ from siflow_provider.backends.kubernetes.cluster.errors import AlreadyExists
 from siflow_provider.backends.kubernetes.cluster.resources import JOBS
 from siflow_provider.backends.kubernetes.life.look import get_job
 from siflow_provider.backends.kubernetes.life.memory import MEMORY
-from siflow_provider.backends.kubernetes.names import ANNOTATION_CLEAN_UP, LABEL_ROLE
+from siflow_provider.backends.kubernetes.names import ANNOTATION_CLEAN_UP, ANNOTATION_STOPPED_BY, LABEL_ROLE
 
 if TYPE_CHECKING:
     from siflow_provider.backends.kubernetes.cluster.shared import Cluster
@@ -38,7 +38,8 @@ _POD_FIELDS = ("serviceAccountName", "imagePullSecrets", "tolerations", "nodeSel
 async def finish(cluster: Cluster, ref: JobRef) -> None:
     """Have the run's data on shared storage removed, where its job says so; nothing else is left to do.
 
-    Of a job that somebody else deleted it is not known: the log says so.
+    Of a job that another process of ours stopped nothing is done: that process has all of it, and does it. Where
+    somebody else deleted the job the log says which data is left, as far as it is known.
 
     Raises:
         BackendError: the API server refuses the Job that would do it.
@@ -47,17 +48,26 @@ async def finish(cluster: Cluster, ref: JobRef) -> None:
         return
     job = await get_job(cluster, ref) or MEMORY.deleted(ref.uid)
     if job is None:
-        log.warning(
-            "RayJob %s in namespace %s was deleted by somebody else: if its form has ray.shared_storage.clean_up, "
-            "its data is still on that volume",
-            ref.name,
-            ref.namespace,
-        )
+        _tell_of_data_left(ref)
         return
     body = cleaner(job)
     if body is not None:
         with suppress(AlreadyExists):
             await cluster.api.create(JOBS.path(ref.namespace), body)
+
+
+def _tell_of_data_left(ref: JobRef) -> None:
+    """Warn of data that nobody removes; a watch shows too little of a job to make the Job from that would do it."""
+    notes = MEMORY.notes_of_gone(ref.uid)
+    where = "its data is still on that volume"
+    if notes is None:
+        where = f"if its form has ray.shared_storage.clean_up, {where}"
+    elif ANNOTATION_STOPPED_BY in notes or ANNOTATION_CLEAN_UP not in notes:
+        return
+    else:
+        place = json.loads(notes[ANNOTATION_CLEAN_UP])
+        where = f"its data is still on the claim {place['claim']!r}, in {place['path']!r}"
+    log.warning("RayJob %s in namespace %s was deleted by somebody else: %s", ref.name, ref.namespace, where)
 
 
 def cleaner(job: Mapping[str, Any]) -> dict[str, Any] | None:

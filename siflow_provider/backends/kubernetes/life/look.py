@@ -48,6 +48,8 @@ async def look(cluster: Cluster, ref: JobRef) -> Status:
 
 async def judge(cluster: Cluster, ref: JobRef, seen: Seen) -> Status:
     """Return the snapshot that what is seen comes to; an end with its evidence, and remembered."""
+    if seen.gone is not None:
+        MEMORY.see_gone(seen.gone)
     status = status_of(ref, seen, datetime.now(UTC))
     if status.phase is Phase.FAILED:
         status = await with_last_lines(cluster, status, seen)

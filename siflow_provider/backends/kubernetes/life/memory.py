@@ -33,6 +33,7 @@ class Memory:
         self._limit = limit
         self._ended: OrderedDict[str, Status] = OrderedDict()
         self._deleted: OrderedDict[str, bytes] = OrderedDict()
+        self._gone: OrderedDict[str, dict[str, str]] = OrderedDict()
 
     def keep(self, status: Status) -> None:
         """Take a snapshot; only an end that a run really had is kept, and the first one stays."""
@@ -55,6 +56,15 @@ class Memory:
         kept = self._deleted.get(uid)
         found: dict[str, Any] | None = None if kept is None else json.loads(kept)
         return found
+
+    def see_gone(self, job: Mapping[str, Any]) -> None:
+        """Take the last state of a job that was seen to go, whoever deleted it; its annotations are kept."""
+        self._gone[uid(job)] = dict(job["metadata"].get("annotations") or {})
+        _shorten(self._gone, self._limit)
+
+    def notes_of_gone(self, uid: str) -> Mapping[str, str] | None:
+        """Return the annotations of a job as it was last seen before it was gone; None when nobody here saw it."""
+        return self._gone.get(uid)
 
 
 def _shorten(kept: OrderedDict[str, Any], limit: int) -> None:

@@ -7,10 +7,14 @@ from typing import Any
 import pytest
 
 from siflow_provider.backends.kubernetes.cluster.pace import Pace
+from siflow_provider.backends.kubernetes.cluster.resources import RAYJOBS
 from siflow_provider.backends.kubernetes.cluster.shared import open_cluster
 from siflow_provider.backends.kubernetes.life.finish import cleaner, finish
+from siflow_provider.backends.kubernetes.life.marks import ref_of, stop_notes
+from siflow_provider.backends.kubernetes.life.watch import watch
 from siflow_provider.backends.settings import Settings
-from siflow_provider.core.status import JobRef
+from siflow_provider.core.pump import closing_stream
+from siflow_provider.core.status import JobRef, Phase
 from tests.unit.backends.kubernetes.cluster.fake_server import FakeServer
 from tests.unit.backends.kubernetes.life.rayjobs import shared_job
 
@@ -62,6 +66,38 @@ async def test_the_data_of_a_job_that_somebody_else_deleted_is_not_left_in_silen
     async with open_cluster(settings, pace=pace) as cluster:
         await finish(cluster, gone)
     assert "RayJob tune in namespace ml was deleted by somebody else" in caplog.text
+    assert server.count("create") == 0
+
+
+@pytest.mark.parametrize(
+    ("clean_up", "stopped", "told"),
+    [
+        (True, False, "its data is still on the claim 'scratch', in 'team/siflow-ray/"),
+        (True, True, ""),  # by another process of ours, which has all of the job and removes its data
+        (False, False, ""),
+    ],
+)
+async def test_only_data_that_really_stays_is_warned_of_where_a_job_was_seen_to_go(
+    server: FakeServer, settings: Settings, pace: Pace, caplog: pytest.LogCaptureFixture, *,
+    clean_up: bool, stopped: bool, told: str,
+) -> None:  # fmt: skip
+    job = shared_job(clean_up=clean_up)
+    job["metadata"] |= {"uid": f"went-{clean_up}-{stopped}", "creationTimestamp": "2026-05-01T10:00:00Z"}
+    if stopped:
+        job["metadata"]["annotations"] |= stop_notes("a new try")
+    path = RAYJOBS.path("ml")
+    server.put(path, job)
+    ref = ref_of(job, context="")
+    assert ref is not None
+    async with open_cluster(settings, pace=pace) as cluster, closing_stream(watch(cluster, ref)) as statuses:
+        seen = [(await anext(statuses)).phase]
+        server.remove(path, ref.name)
+        seen += [status.phase async for status in statuses]
+        await finish(cluster, ref)
+    assert seen[-1] is (Phase.STOPPED if stopped else Phase.LOST)
+    warned = [record.getMessage() for record in caplog.records if "deleted by somebody else" in record.getMessage()]
+    assert bool(warned) is bool(told)
+    assert told in "".join(warned)
     assert server.count("create") == 0
 
 
