@@ -48,8 +48,9 @@ REASON_MARKS = (
         transient=True,
     ),
     _mark(
-        r"(?i)^(invalidimagename|errimageneverpull)|manifest unknown|repository does not exist|pull access denied"
-        r"|failed to resolve (?:reference|image).*: not found|insufficient_scope|authentication required",
+        r"(?i)^(invalidimagename|errimageneverpull|signaturevalidationfailed)|manifest unknown"
+        r"|repository does not exist|pull access denied|failed to resolve (?:reference|image).*: not found"
+        r"|insufficient_scope|authentication required",
         FailureClass.IMAGE,
         "Check the image's name, tag and registry.",
     ),

@@ -79,8 +79,8 @@ RULES = (
     ),
     Rule(
         "", "events", _SEEN, "why pods wait",
-        "why a pod can't be placed or pulled is not told in the server's words, "
-        "and `image_pull_retries` above 0 can't count",
+        "why a pod can't be placed is not told in the server's words, and `image_pull_retries` counts what it sees "
+        "while somebody follows the run",
     ),
     Rule(
         _KUEUE, "workloads", _SEEN, "the queue's word on a job",

@@ -29,6 +29,7 @@ from siflow_provider.backends.kubernetes.life.memory import MEMORY
 from siflow_provider.backends.kubernetes.queueing.positions import Told
 from siflow_provider.backends.kubernetes.queueing.source import positions_of
 from siflow_provider.backends.kubernetes.state.objects import Seen, uid
+from siflow_provider.backends.kubernetes.state.pulls import PullCounts
 from siflow_provider.backends.kubernetes.state.queue import newest_workload, waits_for_its_queue
 from siflow_provider.backends.kubernetes.state.status import changes_by_time, phase_of
 from siflow_provider.core.status import Phase, Status
@@ -70,6 +71,7 @@ class Observer:
         self._in_queue = False
         self._gone_at: datetime | None = None
         self._pods: dict[str, Mapping[str, Any]] = {}
+        self._pulls = PullCounts()
         self._pause: float | None = None
         self._positions = positions_of(cluster)
         self._line: tuple[str, str, str] | None = None
@@ -214,6 +216,7 @@ class Observer:
             gone_pods=self._gone_pods() if job is None or _is_settling(job) else (),
             events=tuple(events),
             place=self._place,
+            pulls=self._pulls.see(self._objects(PODS), datetime.now(UTC)),
             blind=frozenset(self._blind),
         )
 

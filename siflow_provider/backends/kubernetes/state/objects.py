@@ -27,6 +27,7 @@ class Seen:
             over. Those of an earlier stay in the cluster do not count.
         events: core/v1 Events about job, workload, clusters, submitter and pods.
         place: position in the queue, from 1 (None where unknown), and why it waits, in plain words.
+        pulls: pod uid -> failed pulls that were counted by its containers' states.
         blind: plurals of resources that can't be read (`pods`, `workloads`, `events`): their absence proves nothing.
     """
 
@@ -39,6 +40,7 @@ class Seen:
     gone_pods: tuple[Object, ...] = ()
     events: tuple[Object, ...] = ()
     place: tuple[int | None, str] = (None, "")
+    pulls: Mapping[str, int] = field(default_factory=dict)
     blind: frozenset[str] = field(default_factory=frozenset)
 
 

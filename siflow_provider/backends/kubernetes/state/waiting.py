@@ -10,14 +10,27 @@ from siflow_provider.backends.kubernetes.state.objects import Object, condition,
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["IMAGE_TROUBLE", "all_container_states", "plain_refusal", "plain_scheduling", "why_waiting"]
+__all__ = [
+    "IMAGE_TROUBLE",
+    "NO_PULL",
+    "PULL_FAILED",
+    "all_container_states",
+    "plain_refusal",
+    "plain_scheduling",
+    "why_waiting",
+]
 
-IMAGE_TROUBLE = frozenset({"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName"})
+PULL_FAILED = frozenset({"ErrImagePull", "RegistryUnavailable", "SignatureValidationFailed"})
+"""Waiting reasons of a container whose image was just tried to be pulled."""
+NO_PULL = "ErrImageNeverPull"
+"""Waiting reason, and reason of the event, of an image that the node lacks and may not pull."""
+IMAGE_TROUBLE = PULL_FAILED | {"ImagePullBackOff", NO_PULL, "InvalidImageName"}
 """Waiting reasons of a container without its image."""
-# source: kubelet v1.36 pkg/kubelet/images/types.go, pkg/kubelet/container/sync_result.go, kuberuntime_container.go
 _START_TROUBLE = frozenset(
     {"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "PostStartHookError"}
+    | {"ImageInspectError"}  # the node's own trouble: nothing was pulled
 )
+# source: kubelet v1.36 pkg/kubelet/images/types.go, image_manager.go (evalCRIPullErr), container/sync_result.go
 _MOUNT_EVENTS = frozenset({"FailedMount", "FailedAttachVolume", "FailedMapVolume"})
 _VOLUME = re.compile(r"[Vv]olumes? \"([^\"]+)\"")
 _UNMOUNTED = re.compile(r"unmounted volumes=\[([^\]]+)\]")

@@ -216,3 +216,26 @@ async def test_a_place_in_a_queue_is_followed_on_when_the_one_who_asked_for_it_l
             async for status in statuses:
                 if status.queue is not None and status.queue.position == 1:
                     return
+
+
+async def test_a_follower_without_events_counts_failed_pulls_by_what_the_pods_show(
+    server: FakeServer, settings: Settings, pace: Pace
+) -> None:
+    pulling = failed_job()
+    pulling["metadata"]["uid"] = "pulls"
+    server.put(PYTORCHJOBS.path("ml"), {**pulling, "status": {}})
+
+    def put(reason: str) -> None:
+        waits = pod("master", "2026-05-01T10:05:00Z", None)
+        states = [{"name": "pytorch", "state": {"waiting": {"reason": reason}}}]
+        server.put(PODS.path("ml"), {**waits, "status": {"phase": "Pending", "containerStatuses": states}})
+
+    put("ErrImagePull")
+    ref, counts = REF.model_copy(update={"uid": "pulls"}), []
+    async with open_cluster(settings, pace=pace) as cluster, closing_stream(watch(cluster, ref)) as statuses:
+        for reason in ("ImagePullBackOff", "ErrImagePull", "ImagePullBackOff", "ErrImagePull"):
+            counts.append((await anext(statuses)).failed_pulls)
+            await server.watched(2)
+            put(reason)
+        counts.append((await anext(statuses)).failed_pulls)
+    assert counts == [1, 1, 2, 2, 3]
