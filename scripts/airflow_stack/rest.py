@@ -97,8 +97,9 @@ class Rest:
         json: Any = None,
         params: dict[str, Any] | None = None,
         missing_ok: bool = False,
+        root: str = "api/v2",
     ) -> httpx.Response:
-        """Send a request below `/api/v2/`.
+        """Send a request below `/api/v2/`, or below another root: `ui` is what Airflow's own pages ask.
 
         Raises:
             StackError: the server refused it; its answer is in the text.
@@ -107,7 +108,7 @@ class Rest:
             user, password = self._login()
             answer = self._client.post("/auth/token", json={"username": user, "password": password})
             self._client.headers["Authorization"] = f"Bearer {answer.raise_for_status().json()['access_token']}"
-        answer = self._client.request(method, f"/api/v2/{path}", json=json, params=params)
+        answer = self._client.request(method, f"/{root}/{path}", json=json, params=params)
         if answer.is_error and not (missing_ok and answer.status_code == httpx.codes.NOT_FOUND):
             raise StackError(f"{method} {path}: HTTP {answer.status_code} {answer.text[:2000]}")
         return answer

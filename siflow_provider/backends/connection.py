@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
@@ -19,6 +20,7 @@ from pydantic import ValidationError
 from siflow_provider.backends.settings import Settings
 from siflow_provider.errors import UsageError
 from siflow_provider.spec.hidden import Hidden
+from siflow_provider.spec.wording import nearest
 
 __all__ = ["CNCF_OPTIONS", "EXTRA_KEYS", "find_secrets", "parse_text", "read_connection"]
 
@@ -41,6 +43,7 @@ _OBJECTS = ("body_overrides", "api_overrides")
 _ONE_LOGIN = ("in_cluster", "kube_config_path", "kube_config")
 _SECRET_KEYS = ("token", "password", "client-key-data", "id-token", "refresh-token", "access-token", "client-secret")
 _FIELDS = frozenset({"conn_id", "conn_type", "description", "host", "login", "password", "schema", "port", "extra"})
+_QUOTED = re.compile(r"'([^']*)'")
 _TYPES = {"siflow": "local", "kubernetes": "kubernetes"}
 
 
@@ -85,7 +88,19 @@ def _validated(values: dict[str, Any]) -> Settings:
         wrong = "; ".join(
             f"`{'.'.join(map(str, item['loc']))}`: {item['msg']}" for item in error.errors(include_input=False)
         )
-    raise UsageError(f"the connection's extra is wrong: {wrong}.")
+        hint = _nearest(error, values)
+    raise UsageError(f"the connection's extra is wrong: {wrong}.", hint=hint)
+
+
+def _nearest(error: ValidationError, values: Mapping[str, Any]) -> str:
+    """Return which words were meant where one of a few was asked for; the word that stands there is not repeated."""
+    found = [
+        f"Did you mean {item['loc'][0]} {meant!r}?"
+        for item in error.errors(include_input=False)
+        if item["type"] == "literal_error"
+        and (meant := nearest(values.get(str(item["loc"][0])), _QUOTED.findall(item["ctx"]["expected"])))
+    ]
+    return " ".join(found)
 
 
 def _read_extra(extra: str | Mapping[str, Any] | None) -> dict[str, Any]:

@@ -89,6 +89,10 @@ def test_foreign_keys_of_a_cncf_connection_are_left_alone() -> None:
             '{"conn_type": "siflow", "extra": {"in_cluster": true, "kube_config_path": "/x"}}',
             ["`in_cluster` and `kube"],
         ),
+        (
+            '{"conn_type": "siflow", "extra": {"backend": "kubernets"}}',
+            ["`backend`", "Did you mean backend 'kubernetes'?"],
+        ),
         ('{"conn_type": "kubernetes", "extra": {"backend": "local"}}', ["can't have `backend: local`"]),
     ],
 )
