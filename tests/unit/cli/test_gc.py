@@ -17,6 +17,8 @@ from tests.unit.backends.local.tasks import task
 from tests.unit.cli.airflow_answers import TOKEN, AirflowAnswers
 from tests.unit.cli.conftest import Command, Done
 
+pytestmark = pytest.mark.runs
+
 RUN = "scheduled__2026-01-01T00:00:00+00:00"
 
 

@@ -10,6 +10,8 @@ import pytest
 
 from tests.unit.cli.conftest import Command
 
+pytestmark = pytest.mark.runs
+
 NEVER = "compute: {type: on_demand, instances: [{cpu: 4000, memory: 1Gi}]}\n"
 
 

@@ -12,6 +12,8 @@ from siflow_provider.core.outcome import AlertRule
 from siflow_provider.core.status import Status
 from tests.unit.operators.legs import Maker, execute
 
+pytestmark = pytest.mark.runs
+
 
 def test_each_airflow_try_tells_of_its_own_run_and_a_leg_that_comes_again_tells_nothing_twice(
     make: Maker, backend_home: Path, monkeypatch: pytest.MonkeyPatch

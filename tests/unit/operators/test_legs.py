@@ -21,6 +21,8 @@ from siflow_provider.operators import PyTorchJobOperator
 from siflow_provider.triggers.run import Carried, RunEvent, RunTrigger
 from tests.unit.operators.legs import Maker, deferred, delete, execute, resume, statuses
 
+pytestmark = pytest.mark.runs
+
 
 def test_same_try_that_starts_again_adopts_its_run(
     make: Maker, backend_home: Path, capsys: pytest.CaptureFixture[str]

@@ -12,6 +12,8 @@ from siflow_provider.core.status import Failure, FailureClass, Phase
 from siflow_provider.triggers.run import RunEvent, RunTrigger
 from tests.unit.operators.legs import Maker, deferred, delete, execute, resume, statuses
 
+pytestmark = pytest.mark.runs
+
 
 def test_dag_run_that_was_deleted_and_made_again_trains_again(make: Maker, backend_home: Path) -> None:
     command = 'echo "{\\"started\\": $(date +%s%N)}" > $SIFLOW_RESULTS'

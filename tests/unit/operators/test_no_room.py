@@ -19,6 +19,8 @@ from siflow_provider.triggers.room import RoomEvent, RoomTrigger
 from siflow_provider.triggers.run import RunEvent, RunTrigger
 from tests.unit.operators.legs import Maker, deferred, delete, execute, resume, statuses
 
+pytestmark = pytest.mark.runs
+
 
 @pytest.fixture
 def room(monkeypatch: pytest.MonkeyPatch) -> dict[str, bool]:

@@ -26,6 +26,8 @@ from siflow_provider.triggers.run import Carried, RunTrigger
 from siflow_provider.triggers.settle import settling_moment
 from tests.unit.triggers.airflow import Airflow, first_event, submitted, trigger_for, wait_phase
 
+pytestmark = pytest.mark.runs
+
 
 async def test_event_carries_the_outcome_and_all_that_the_next_leg_needs(airflow: Airflow, backend: Any) -> None:
     ref = await submitted(backend, "echo '{\"loss\": 1}' > $SIFLOW_RESULTS")

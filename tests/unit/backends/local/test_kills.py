@@ -24,6 +24,8 @@ from siflow_provider.core.status import FailureClass, Phase
 from tests.unit.backends.local.following import end_of, has_ended, processes_of, running, supervisor_of, until
 from tests.unit.backends.local.tasks import context, task
 
+pytestmark = pytest.mark.runs
+
 _ESCAPING = "(setsid sleep 611 & setsid bash -c 'sleep 612 & disown; sleep 613' & ) ; sleep 614"
 
 _STARTER = """

@@ -15,6 +15,8 @@ from siflow_provider.core.status import LogCursor, Phase
 from tests.unit.backends.local.following import end_of, lines_of, processes_of, running, supervisor_of, until
 from tests.unit.backends.local.tasks import context, task
 
+pytestmark = pytest.mark.runs
+
 
 async def test_two_replicas_run_and_succeed_with_torch_rendezvous_variables(backend: LocalBackend) -> None:
     ref = await backend.submit(

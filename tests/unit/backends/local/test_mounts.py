@@ -15,6 +15,8 @@ from siflow_provider.spec.resolve import Mount
 from tests.unit.backends.local.following import end_of, lines_of
 from tests.unit.backends.local.tasks import context, task
 
+pytestmark = pytest.mark.runs
+
 
 def _volume(local: Path, path: str, **fields: object) -> Mount:
     return Mount("volume", "team-data", path, local=str(local), **fields)  # type: ignore[arg-type]

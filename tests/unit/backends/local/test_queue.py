@@ -23,6 +23,8 @@ from siflow_provider.spec.resolve import Flavor
 from tests.unit.backends.local.following import end_of, running, supervisor_of, until
 from tests.unit.backends.local.tasks import context, task
 
+pytestmark = pytest.mark.runs
+
 _LEAVING = timedelta(seconds=0.2)
 """A run gives its share back when its processes are gone, a moment before it writes its end."""
 _SUBMITTER = """

@@ -11,6 +11,8 @@ from siflow_provider.backends.local.backend import LocalBackend
 from tests.unit.backends.local.following import end_of, running
 from tests.unit.backends.local.tasks import context, task
 
+pytestmark = pytest.mark.runs
+
 _WAITS = """
 python - <<'PY'
 import threading

@@ -19,6 +19,8 @@ from siflow_provider.spec.policy import KubernetesOptions, Monitoring
 from tests.unit.backends.local.following import end_of, lines_of, processes_of, running
 from tests.unit.backends.local.tasks import context, task
 
+pytestmark = pytest.mark.runs
+
 IDENTITY = Identity(dag_id="d", task_id="t", run_id="r")
 
 

@@ -51,6 +51,7 @@ def test_a_connection_with_a_wrong_key_says_what_to_look_at_and_no_secret(
     assert WRONG not in words
 
 
+@pytest.mark.runs
 def test_a_worker_killed_before_the_answer_to_its_creation_leaves_a_task_that_the_same_try_takes(
     running: RunningPlatform, tmp_path: Path
 ) -> None:
