@@ -13,6 +13,7 @@ from siflow_provider.operators.form import hide, hide_defaults, is_hidden_form, 
 from siflow_provider.operators.keywords import refuse_unknown
 from siflow_provider.operators.outcome import airflow_errors
 from siflow_provider.operators.partial import HidingPartial, hide_arguments
+from siflow_provider.operators.templates import NO_LITERAL, is_native, is_plain_text
 from siflow_provider.spec.hidden import Hidden
 
 if TYPE_CHECKING:
@@ -49,16 +50,25 @@ class RendersForms(BaseOperator):
         jinja_env: jinja2.Environment | None = None,
         seen_oids: set[int] | None = None,
     ) -> Any:
-        """Render as every operator does, and models and hidden values too; a hidden value is masked at once."""
+        """Render as every operator does, and models and hidden values too; a hidden value is masked at once.
+
+        Native rendering leaves alone what is no template, and hidden values, which are texts whatever they look like.
+        """
+        jinja_env = jinja_env or self.get_template_env()
+        native = is_native(jinja_env)
         if isinstance(content, BaseModel):
             content = unfold(content)
         if is_hidden_form(content):
             content = Hidden(content["value"])
+        if native and isinstance(content, str) and is_plain_text(content, jinja_env):
+            return content
         if not isinstance(content, Hidden):
             rendered = super().render_template(content, context, jinja_env, seen_oids)
             # what another task pushed may be, or hold, a hidden value in its written form
             return hide(rendered) if isinstance(content, (str, XComArg)) else rendered
         # a new object: the one in a mapped task's `partial` is shared by all of its instances
-        hidden = Hidden(super().render_template(content.value, context, jinja_env, seen_oids))
+        value = content.value + NO_LITERAL if native and isinstance(content.value, str) else content.value
+        rendered = super().render_template(value, context, jinja_env, seen_oids)
+        hidden = Hidden(rendered.removesuffix(NO_LITERAL) if value is not content.value else rendered)
         mask_now([hidden.reveal()])
         return hidden
