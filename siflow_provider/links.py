@@ -1,12 +1,14 @@
-"""The buttons on a task instance: the job, its logs, its dashboard.
+"""The buttons on a task instance: the job, its logs, its dashboard, its metrics.
 
-The worker works the links out at the end of each leg and Airflow stores them; the UI shows what is stored. So a link's
-own XCom key is written early, when the job is known, and `get_link` reads another key: Airflow overwrites the former
-with what `get_link` returns (source: task-sdk 1.3.2 `execution_time/task_runner.py`, finalize).
+The worker works the links out at the end of each leg and Airflow stores them; the UI shows what is stored. So whoever
+follows the run writes a link's own XCom key as soon as the backend tells it (a Ray cluster has a dashboard once it is
+up, and none once it is gone), and `get_link` reads another key: Airflow overwrites the former with what `get_link`
+returns (source: task-sdk 1.3.2 `execution_time/task_runner.py`, finalize).
 """
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.sdk import BaseOperatorLink
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 
     from airflow.sdk import BaseOperator
 
-__all__ = ["LINKS", "LINKS_KEY", "DashboardLink", "JobLink", "LogsLink", "link_xcoms"]
+__all__ = ["LINKS", "LINKS_KEY", "DashboardLink", "JobLink", "LogsLink", "MetricsLink", "link_xcoms"]
 
 LINKS_KEY = "siflow_links"
 """XCom: link name -> URL, as the backend gave them."""
@@ -60,11 +62,23 @@ class DashboardLink(_Link):
     which = "dashboard"
 
 
-LINKS: tuple[_Link, ...] = (JobLink(), LogsLink(), DashboardLink())
+class MetricsLink(_Link):
+    """Where the training serves the metrics that the form's `monitoring` names."""
+
+    name = "Metrics"
+    which = "metrics"
 
 
-def link_xcoms(links: Mapping[str, str]) -> dict[str, Any]:
-    """Return all XComs that make the links show: key -> value."""
+LINKS: tuple[_Link, ...] = (JobLink(), LogsLink(), DashboardLink(), MetricsLink())
+
+
+def link_xcoms(links: Mapping[str, str], *, before: Mapping[str, str] = MappingProxyType({})) -> dict[str, Any]:
+    """Return all XComs that make the links show: key -> value.
+
+    Args:
+        links: name -> URL, as they are now.
+        before: those that were shown until now; what is gone shows no more.
+    """
     out: dict[str, Any] = {LINKS_KEY: dict(links)}
-    out.update({link.xcom_key: links[link.which] for link in LINKS if links.get(link.which)})
+    out.update({link.xcom_key: links.get(link.which, "") for link in LINKS if link.which in {*links, *before}})
     return out

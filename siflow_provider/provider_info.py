@@ -112,7 +112,7 @@ def get_provider_info() -> dict[str, Any]:
         "hooks": _modules("hooks.siflow"),
         "triggers": _modules("triggers.run", "triggers.quota", "triggers.find", "triggers.room"),
         "notifications": ["siflow_provider.notifications.training.TrainingNotifier"],
-        "extra-links": [f"siflow_provider.links.{name}" for name in ("JobLink", "LogsLink", "DashboardLink")],
+        "extra-links": [f"siflow_provider.links.{name}Link" for name in ("Job", "Logs", "Dashboard", "Metrics")],
         "task-decorators": [
             {"name": "pytorch_job", "class-name": "siflow_provider.decorators.pytorch_job_task"},
             {"name": "ray_job", "class-name": "siflow_provider.decorators.ray_job_task"},

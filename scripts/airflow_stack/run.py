@@ -177,6 +177,11 @@ class TaskInstance:
         found = self._rest.find(path, map_index=self.map_index)
         return found["value"] if found else None
 
+    def links(self) -> dict[str, str | None]:
+        """Return its extra links as the UI gets them: name -> URL, or None where there is none."""
+        path = f"{self.run.path}/taskInstances/{self.task_id}/links"
+        return dict(self._rest.get(path, map_index=self.map_index)["extra_links"])
+
     def mark(self, state: str) -> None:
         """Mark it `failed`, `success` or `skipped`, as the UI's buttons do."""
         self._rest.request("PATCH", self.path, json={"new_state": state})

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 from siflow_provider.cli.output import silence
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from siflow_provider.core.outcome import AlertRule
     from siflow_provider.core.status import LogCursor, LogLine, Status
@@ -60,6 +60,9 @@ class TerminalReporter:
 
     async def checkpoint(self, cursor: LogCursor) -> None:
         """Keep nothing: a command that ends is not taken up by another."""
+
+    async def links(self, links: Mapping[str, str]) -> None:
+        """Keep nothing: `siflow-provider show` tells them as they are when it is asked."""
 
     async def alert(self, rule: AlertRule, event: str, status: Status, text: str) -> None:
         """Say that the alert is not sent: its channels are Airflow connections, and none is loaded here."""

@@ -32,6 +32,7 @@ __all__ = ["follow", "utc_now"]
 _DRAIN_SILENCE_SECONDS = 30.0
 _STOP_SECONDS = 60.0
 _LONGEST_SLEEP_SECONDS = 3600.0  # a machine's clock may be set while we sleep
+_LINKS_SECONDS = 1.0
 _QUEUED_TOO_LONG = "queued_too_long"
 _EVENT_WORDS = {"retrying": "failed and is tried again", "stopped": "was stopped"}
 
@@ -80,7 +81,14 @@ class _Follower:
     ) -> None:
         self._backend, self._ref, self._policy, self._reporter = backend, ref, policy, reporter
         self._now = clock
-        self._checkpoints = Checkpoints(reporter, cursor, lambda: self._pump.cursor)
+        self._checkpoints = Checkpoints(
+            "the place in the logs", cursor, lambda: self._pump.cursor, reporter.checkpoint, reporter,
+            pause=reporter.checkpoint_seconds,
+        )  # fmt: skip
+        no_links: dict[str, str] = {}
+        self._links = Checkpoints(
+            "where the run can be looked at", no_links, self._links_now, reporter.links, reporter, pause=_LINKS_SECONDS
+        )
         self._pump = LogPump(backend, ref, policy, reporter, cursor=cursor, clock=clock, on_line=self._checkpoints.move)
         self._alarms = Alarms(policy.alerts, reporter)
         self._narrator = Narrator(reporter, told_until=policy.told_until)
@@ -93,6 +101,7 @@ class _Follower:
         pumping = self._spawn(self._pump.run(), "logs")
         self._spawn(self._watch(), "watch")
         self._spawn(self._checkpoints.run(), "cursor")
+        self._spawn(self._links.run(), "links")
         try:
             clock = await self._until_end()
             if clock is Clock.FALLBACK:
@@ -106,7 +115,7 @@ class _Follower:
             for task in self._tasks:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
-            await self._checkpoints.close()
+            await asyncio.gather(self._checkpoints.close(), self._links.close())
 
     def _spawn(self, work: Coroutine[Any, Any, None], what: str) -> asyncio.Task[None]:
         task = asyncio.create_task(work, name=f"siflow-{what}-{self._ref.name}")
@@ -128,12 +137,16 @@ class _Follower:
         now = self._now()
         since = old.phase_since if old is not None and old.status.phase is status.phase else now
         self._sight = Sight(status, seen_at=now, phase_since=since, active_at=None)
+        self._links.move()
         if status.submitted_at is not None:  # of a lost run nothing may be left to count
             self._counted = self._sight
         if status.phase is not Phase.LOST:
             self._alarms.fire("submitted", status, f"{self._ref.name} was submitted to {self._backend.name}")
         if status.phase is Phase.RUNNING or status.running_at is not None:
             self._alarms.fire("started", status, f"{self._ref.name} runs")
+
+    def _links_now(self) -> dict[str, str]:
+        return {} if self._sight is None else dict(self._sight.status.links)
 
     def _look(self) -> Sight | None:
         return None if self._sight is None else replace(self._sight, active_at=self._pump.active_at)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol
@@ -154,6 +155,10 @@ class Reporter(Protocol):
 
     async def checkpoint(self, cursor: LogCursor) -> None:
         """Remember how far the lines were shown, for a follower that starts anew."""
+        ...
+
+    async def links(self, links: Mapping[str, str]) -> None:
+        """Show where the run can be looked at, name -> URL; what was shown before counts no more."""
         ...
 
     async def alert(self, rule: AlertRule, event: str, status: Status, text: str) -> None:

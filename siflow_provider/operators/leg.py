@@ -13,8 +13,7 @@ from siflow_provider.core.follow import follow
 from siflow_provider.core.outcome import OutcomeKind
 from siflow_provider.core.patience import patiently
 from siflow_provider.core.run import RunEnd, run
-from siflow_provider.errors import AccessDenied, BackendError, BackendUnavailable
-from siflow_provider.links import link_xcoms
+from siflow_provider.errors import AccessDenied, BackendUnavailable
 from siflow_provider.operators.no_room import Impatient, NoRoom, Waiting, counted, waiting
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from siflow_provider.core.identity import Identity
     from siflow_provider.core.outcome import Outcome
     from siflow_provider.core.protocol import TrainingBackend
-    from siflow_provider.core.status import JobRef, Status
+    from siflow_provider.core.status import JobRef
     from siflow_provider.operators.order import Order
 
 __all__ = ["advance", "launch_and_look", "run_to_end"]
@@ -36,7 +35,7 @@ async def run_to_end(order: Order) -> RunEnd:
 
         def on_ref(ref: JobRef) -> None:
             order.known.append(ref)
-            publishing.append(asyncio.create_task(_publish_later(backend, order, ref)))
+            publishing.append(asyncio.create_task(_publish(order, ref)))
 
         try:
             return await run(
@@ -102,7 +101,7 @@ async def _look(backend: TrainingBackend, order: Order, step: Step) -> Step | Ru
     except (AccessDenied, BackendUnavailable) as error:  # it is there: its follower waits for right and answer
         order.reporter.note(f"{step.ref.name} can't be looked at now: {error}", warning=True)
         return step
-    await _publish_links(order, status)
+    await order.reporter.links(status.links)
     if not status.phase.terminal:
         return step
     outcome = await follow(backend, step.ref, step.policy, order.reporter, cursor=step.cursor)
@@ -112,22 +111,9 @@ async def _look(backend: TrainingBackend, order: Order, step: Step) -> Step | Ru
     return RunEnd(outcome, step.ledger.totals)
 
 
-async def _publish_later(backend: TrainingBackend, order: Order, ref: JobRef) -> None:
-    await _publish(order, ref)
-    try:
-        await _publish_links(order, await backend.status(ref))
-    except BackendError as error:  # whatever it is, it must not take the place of the run's own end
-        order.reporter.note(f"links of {ref.name} are not known: {error}", warning=True)
-
-
 async def _publish(order: Order, ref: JobRef) -> None:
     job = {"name": ref.name, "uid": ref.uid, "backend": ref.backend, "namespace": ref.namespace, "attempt": ref.attempt}
     await order.store.put_all({"siflow_job": job})
-
-
-async def _publish_links(order: Order, status: Status) -> None:
-    if links := link_xcoms(status.links):
-        await order.store.put_all(links)
 
 
 async def _end_older_tries(backend: TrainingBackend, order: Order) -> None:

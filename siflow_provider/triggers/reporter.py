@@ -6,9 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from siflow_provider.hooks.alerts import send_alert
+from siflow_provider.links import LINKS_KEY, link_xcoms
 from siflow_provider.triggers.shown import SHOWN_KEY, Shown
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from siflow_provider.core.outcome import AlertRule
     from siflow_provider.core.status import LogCursor, LogLine, Status
     from siflow_provider.core.veil import Veil
@@ -80,6 +83,12 @@ class TaskReporter:
         counts = dict(self._count)
         await self._store.put(SHOWN_KEY, Shown(run=self._run, lines=counts).model_dump(mode="json"))
         self._saved = counts  # not before: a save that was cut off is made again
+
+    async def links(self, links: Mapping[str, str]) -> None:
+        """Keep them where Airflow's UI looks for them, unless they are there."""
+        before = await self._store.get(LINKS_KEY) or {}
+        if links != before:
+            await self._store.put_all(link_xcoms(links, before=before))
 
     async def alert(self, rule: AlertRule, event: str, status: Status, text: str) -> None:
         """Tell the rule's connections once per event and attempt, whatever restarts."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from siflow_provider.core.identity import Identity
 from siflow_provider.core.outcome import AlertRule
@@ -130,6 +130,9 @@ class Told:
 
     async def checkpoint(self, cursor: LogCursor) -> None:
         self.cursor = cursor
+
+    async def links(self, links: Mapping[str, str]) -> None:
+        """Keep nothing."""
 
     async def alert(self, rule: AlertRule, event: str, status: Status, text: str) -> None:
         self.alerts.append(event)

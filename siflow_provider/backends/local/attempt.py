@@ -162,6 +162,7 @@ class Attempt:
         if not keep:
             runner.stop(self._grace_seconds)
             self._end_processes()
+            self._links = {}
             self._observe(runner.poll())
             self._leave()
         note = report_results(self._folder, self._submission)
@@ -217,6 +218,7 @@ class Attempt:
         if runner is not None:
             runner.stop(self._grace_seconds)
         self._end_processes()
+        self._links = {}
         if runner is not None:
             self._observe(runner.poll())
         self._leave()

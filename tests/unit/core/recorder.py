@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from siflow_provider.core.outcome import AlertRule
 from siflow_provider.core.status import LogCursor, LogLine, Status
@@ -21,6 +21,7 @@ class Recorder:
         self.cursors: list[LogCursor] = []
         self.cursor_times: list[float] = []
         self.alerts: list[tuple[str, str]] = []
+        self.shown_links: list[dict[str, str]] = []
         self.on_line: Callable[[LogLine], None] | None = None
 
     def line(self, line: LogLine) -> None:
@@ -34,6 +35,9 @@ class Recorder:
     async def checkpoint(self, cursor: LogCursor) -> None:
         self.cursors.append(cursor)
         self.cursor_times.append(asyncio.get_running_loop().time())
+
+    async def links(self, links: Mapping[str, str]) -> None:
+        self.shown_links.append(dict(links))
 
     async def alert(self, rule: AlertRule, event: str, status: Status, text: str) -> None:
         self.alerts.append((event, text))

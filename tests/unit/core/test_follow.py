@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -209,3 +210,26 @@ async def test_a_quiet_follower_costs_no_wakeups() -> None:
     loop.call_at = counting  # type: ignore[method-assign, assignment]  # counts timers, changes none
     await follow_script(Script(FULL_DAY))
     assert wakeups < 200
+
+
+async def test_links_are_told_as_they_come_and_go_and_not_again_while_they_stay() -> None:
+    dashboard = {"dashboard": "http://ray.example"}
+    steps: list[tuple[float, dict[str, Any]]] = [
+        (0, {"phase": Phase.STARTING}),
+        (60, {"phase": Phase.RUNNING, "links": dashboard}),
+        (120, {"phase": Phase.RUNNING, "links": dashboard, "reason": "still"}),
+        (180, {"phase": Phase.SUCCEEDED}),
+    ]
+    done = await follow_script(Script(steps), FollowPolicy())
+    assert done.told.shown_links == [dashboard, {}]
+
+
+async def test_store_that_keeps_no_links_changes_nothing() -> None:
+    class Forgetful(Recorder):
+        async def links(self, links: Mapping[str, str]) -> None:
+            raise ConnectionError("no answer")
+
+    steps = phases((0, Phase.RUNNING), (60, Phase.SUCCEEDED), links={"dashboard": "http://ray.example"})
+    done = await follow_script(Script(steps), FollowPolicy(), recorder=Forgetful())
+    assert done.outcome.kind is OutcomeKind.SUCCEEDED
+    assert done.told.warnings == ["where the run can be looked at can't be remembered: no answer"]
