@@ -53,6 +53,11 @@ def status_of(stack: AirflowStack, ref: JobRef) -> Status:
     return with_backend(stack, lambda backend: backend.status(ref))
 
 
+def stop(stack: AirflowStack, ref: JobRef) -> None:
+    """Stop the run, as `siflow-provider stop` does."""
+    with_backend(stack, lambda backend: backend.stop(ref, by="somebody"))
+
+
 def remove(stack: AirflowStack, ref: JobRef) -> None:
     """Stop and remove the run."""
     with suppress(FileNotFoundError):

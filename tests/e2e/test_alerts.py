@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -13,10 +14,12 @@ import pytest
 from scripts.airflow_stack import AirflowStack
 from scripts.airflow_stack.rest import wait_until
 from scripts.airflow_stack.run import Run
+from tests.e2e import somebody
+from tests.e2e.training import runs_of
 from tests.unit.hooks.receiver import Receiver, receiving
 
 CANARY = "c4n4ry-of-the-alerts"
-EVENTS = ["submitted", "started", "retrying", "succeeded", "failed", "stopped", "never_admissible"]
+EVENTS = ["submitted", "started", "retrying", "succeeded", "failed", "stopped", "never_admissible", "hang"]
 DAG = """
 from airflow.sdk import DAG
 
@@ -59,6 +62,15 @@ def events_of(receiver: Receiver) -> Counter[str]:
     return Counter(" ".join(message["title"].split()[2:]) for message in receiver.messages)
 
 
+def by_run(receiver: Receiver) -> dict[str, Counter[str]]:
+    """Return the events of each run, by its name without the suffix."""
+    found: dict[str, Counter[str]] = {}
+    for message in receiver.messages:
+        name, event = message["title"].split()[1], " ".join(message["title"].split()[2:])
+        found.setdefault(name.removesuffix("-2").rpartition("-")[0], Counter())[event] += 1
+    return found
+
+
 def test_each_event_of_each_attempt_is_one_message_without_secrets(stack: AirflowStack, receiver: Receiver) -> None:
     run = start(
         stack,
@@ -90,6 +102,66 @@ def test_each_event_of_each_attempt_is_one_message_without_secrets(stack: Airflo
     assert "leaks ***" in text
     assert "exit code 3" in text
     assert CANARY not in stack.db_dump()
+
+
+def test_a_stop_is_one_message_whoever_stops_the_run(stack: AirflowStack, receiver: Receiver) -> None:
+    run = start(
+        stack,
+        "alerts_stops",
+        """
+        for who in "killed", "stopped":
+            for mode, deferrable in {"deferred": True, "sync": False}.items():
+                train(f"{who}_{mode}", "echo at work; sleep 600", "oncall", deferrable=deferrable,
+                      name_prefix=f"{who}-{mode}")
+        """,
+    )
+    runs = [(who, mode) for who in ("killed", "stopped") for mode in ("deferred", "sync")]
+    for who, mode in runs:
+        run.ti(f"{who}_{mode}").wait_log("[master-0] at work")
+    for mode in ("deferred", "sync"):
+        run.ti(f"killed_{mode}").mark("failed")
+        (status,) = runs_of(stack, f"stopped-{mode}")
+        somebody.stop(stack, status.ref)
+    run.wait(120)
+    assert set(run.states().values()) == {"failed"}
+    wait_until(lambda: len(receiver.messages) >= 3 * len(runs), timeout=60, what="all have come")
+    assert by_run(receiver) == {f"{who}-{mode}": {"submitted": 1, "started": 1, "stopped": 1} for who, mode in runs}
+
+
+def test_a_hang_is_one_message_an_attempt(stack: AirflowStack, receiver: Receiver) -> None:
+    run = start(
+        stack,
+        "alerts_hangs",
+        """
+        for mode, deferrable in {"deferred": True, "sync": False}.items():
+            train(mode, "sleep 600", "oncall", deferrable=deferrable, name_prefix=f"hangs-{mode}",
+                  fault_tolerance={"max_retries": 1, "hang_timeout": "5s", "retry_on": ["hang"]})
+        """,
+    )
+    assert run.wait(150) == "failed"
+    again = {f"{event} (attempt 2)": 1 for event in ("submitted", "started", "hang", "failed")}
+    each = {"submitted": 1, "started": 1, "hang": 1, "retrying": 1, **again}
+    assert by_run(receiver) == {f"hangs-{mode}": each for mode in ("deferred", "sync")}
+
+
+def test_a_long_wait_in_the_queue_is_one_message_with_its_reason(stack: AirflowStack, receiver: Receiver) -> None:
+    held = somebody.start(stack, "sleep 600")
+    run = start(
+        stack,
+        "alerts_queue",
+        f"""
+        for mode, deferrable in {{"deferred": True, "sync": False}}.items():
+            train(f"waits_{{mode}}", "true", "oncall", deferrable=deferrable, name_prefix=f"q-{{mode}}",
+                  compute={{"type": "on_demand", "instances": [{{"cpu": {os.cpu_count()}, "memory": "64Mi"}}]}},
+                  alerts=[{{"events": ["started", {{"queued_too_long": "3s"}}], "to": ["oncall"]}}])
+        """,
+    )
+    wait_until(lambda: len(receiver.messages) >= 2 or None, timeout=90, what="both messages")
+    somebody.remove(stack, held)
+    assert run.wait(120) == "success", run.states()
+    assert by_run(receiver) == {f"q-{mode}": {"queued too long": 1, "started": 1} for mode in ("deferred", "sync")}
+    late = [message["message"] for message in receiver.messages if "queued too long" in message["title"]]
+    assert all("has been in the queue for 3s" in text and "queue: this machine" in text for text in late), late
 
 
 def test_dead_and_slow_channels_change_and_delay_nothing(stack: AirflowStack) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 COUNT = 400
 QUICK = 100
+MAPPED = 10
+EACH = 100
 NUMBERS = f"""
 PyTorchJobOperator(
     task_id="train",
@@ -50,6 +53,37 @@ def test_each_line_is_in_the_log_once_though_the_triggerer_is_killed_twice(stack
     assert_each_line_once(task)
     assert len(runs_of(stack, "op-triggerer-killed")) == 1
     assert "; shown before: master-0 " in task.log()
+
+
+def test_mapped_instances_read_their_own_lines_though_the_triggerer_is_killed(
+    stack: AirflowStack, tmp_path: Path
+) -> None:
+    half = EACH // 2
+    command = (
+        f"for i in $(seq 1 {half}); do echo input-NUMBER $i; done; until [ -e {tmp_path}/go ]; do sleep 0.1; done; "
+        f"for i in $(seq {half + 1} {EACH}); do echo input-NUMBER $i; done"
+    )
+    body = f"""
+    PyTorchJobOperator.partial(task_id="train", **JOB).expand(
+        command=[{command!r}.replace("NUMBER", str(number)) for number in range({MAPPED})]
+    )
+    """
+    add_training_dag(stack, "op_mapped_killed", body)
+    run = stack.trigger("op_mapped_killed")
+    tasks = [run.ti("train", index) for index in range(MAPPED)]
+    for index, task in enumerate(tasks):
+        task.wait_log(f"[master-0] input-{index} {half}", timeout=120)
+    stack.kill_triggerer()
+    (tmp_path / "go").touch()
+    stack.wait_healthy()
+    assert run.wait(150) == "success", run.states()
+    for index, task in enumerate(tasks):
+        log = task.log()
+        assert numbered_lines(log, "master-0", f"input-{index}") == list(range(1, EACH + 1)), log[-3000:]
+        assert log.count("[master-0] ") == EACH
+        assert task.try_number == 1
+    names = {task.xcom()["name"] for task in tasks}
+    assert (len(names), len(runs_of(stack, "op-mapped-killed"))) == (MAPPED, MAPPED)
 
 
 def test_other_triggerer_takes_over_with_each_line_once(pg_stack: AirflowStack) -> None:
