@@ -90,6 +90,14 @@ _OPTIONS = {
         default="",
         example="/opt/airflow/siflow/catalog.yaml",
     ),
+    "installation": _option(
+        "A name that no other Airflow has which uses the same cluster, access key or machine. It is part of what every "
+        "run is found by, so that two with the same DAGs and run ids never take each other's runs for their own. The "
+        "same on all workers; set it while no task of this provider runs.",
+        "string",
+        default="",
+        example="production",
+    ),
     "local_without_connection": _option(
         "Run on the machine of the Airflow worker when there is no connection siflow_default. "
         "Switch it off where training must never run there.",

@@ -88,7 +88,7 @@ class AirflowStates:
             return Instance("missing")
         if status != 200 or not isinstance(try_number, int) or not isinstance(state, str | None):  # noqa: PLR2004
             return Instance("unknown", why=f"Airflow answers HTTP {status}")
-        return Instance("there", state=state, try_number=try_number)
+        return Instance("there", state=state, try_number=try_number, id=str(body.get("id") or ""))
 
     async def _check(self) -> None:
         status, body = await self._get("version")

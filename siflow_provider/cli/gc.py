@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from siflow_provider.cli.connection import DEFAULT_CONNECTION, ConnOption, JsonOption, settings_of
-from siflow_provider.cli.leftovers import UNASKED, Age, Instance, Verdict, decide, is_live
+from siflow_provider.cli.leftovers import UNASKED, Age, Instance, Verdict, decide, is_live, is_of_another
 from siflow_provider.cli.output import print_json, print_table
 from siflow_provider.errors import PartialAnswer, SiflowError, UsageError
 
@@ -38,6 +38,15 @@ OlderOption = Annotated[
 MissingOption = Annotated[
     bool, typer.Option("--missing", help="A task instance that this Airflow does not know counts as over.")
 ]
+InstallationOption = Annotated[
+    str,
+    typer.Option(
+        "--installation",
+        envvar="AIRFLOW__SIFLOW__INSTALLATION",
+        help="The [siflow] installation of that Airflow: no run of another one is touched.",
+        metavar="NAME",
+    ),
+]
 YesOption = Annotated[bool, typer.Option("--yes", help="Do it; without, only say what would be done.")]
 
 
@@ -47,6 +56,7 @@ class _Asked:
 
     age: Age | None
     missing: bool
+    installation: str
     airflow: AirflowStates | None
     at_work: frozenset[str]
     """Runs of which an attempt works: what an ended attempt of theirs left may be in use."""
@@ -55,11 +65,12 @@ class _Asked:
         """Ask Airflow about a run where its answer counts, and decide."""
         instance = UNASKED
         wanted = is_live(status) or (self.age is not None and self.age.reached_by(status))
+        wanted = wanted and not is_of_another(status, self.installation)
         if self.airflow is not None and status.origin is not None and wanted:
             instance = await self.airflow.instance(status.origin)
         verdict = decide(
             status, instance, age=self.age, missing=self.missing, asked=self.airflow is not None,
-            retried=status.ref.task_uuid in self.at_work,
+            retried=status.ref.task_uuid in self.at_work, installation=self.installation,
         )  # fmt: skip
         return _Found(status, instance, verdict)
 
@@ -102,6 +113,7 @@ def gc(
     airflow: AirflowOption = None,
     older_than: OlderOption = None,
     missing: MissingOption = False,
+    installation: InstallationOption = "",
     yes: YesOption = False,
     json: JsonOption = False,
 ) -> None:
@@ -113,7 +125,8 @@ def gc(
         )
     if missing and airflow is None:
         raise UsageError("--missing is about what Airflow answers.", hint="Give --airflow URL as well.")
-    found, silent = asyncio.run(_sweep(settings_of(conn), airflow, _age(older_than), missing=missing, yes=yes))
+    asked = _Asked(_age(older_than), missing, installation.strip(), None, frozenset())
+    found, silent = asyncio.run(_sweep(settings_of(conn), airflow, asked, yes=yes))
     if json:
         print_json([each.data() for each in found])
     else:
@@ -129,7 +142,7 @@ def gc(
 
 
 async def _sweep(
-    settings: Settings, url: str | None, age: Age | None, *, missing: bool, yes: bool
+    settings: Settings, url: str | None, wanted: _Asked, *, yes: bool
 ) -> tuple[list[_Found], PartialAnswer | None]:
     from siflow_provider.backends import make_backend
     from siflow_provider.cli.runs import answered
@@ -139,7 +152,7 @@ async def _sweep(
         backend = await stack.enter_async_context(make_backend(settings))
         runs, silent = await answered(backend.runs())
         at_work = frozenset(status.ref.task_uuid for status in runs if is_live(status))
-        asked = _Asked(age, missing, airflow, at_work)
+        asked = replace(wanted, airflow=airflow, at_work=at_work)
         seen = [status for status in runs if status.visible_to(settings.login)]
         found: Sequence[_Found] = await asyncio.gather(*map(asked.find, seen))
         if yes:

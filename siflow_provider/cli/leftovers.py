@@ -31,12 +31,14 @@ class Instance:
         answer: it is `there`, it is `missing` (404), or that is `unknown`.
         state: Airflow's word; None for an instance that waits for the scheduler, as after a clear.
         try_number: the try that it is at.
+        id: Airflow's own id of it; "" where that is not told.
         why: for `unknown`, the reason.
     """
 
     answer: Answer
     state: str | None = None
     try_number: int = 0
+    id: str = ""
     why: str = ""
 
     def __str__(self) -> str:
@@ -75,8 +77,20 @@ def is_live(status: Status) -> bool:
     return not status.phase.terminal or status.leftover
 
 
+def is_of_another(status: Status, installation: str) -> bool:
+    """Say whether a run belongs to another Airflow than the one of that name; one started by hand never does."""
+    return status.origin is not None and status.origin.installation != installation
+
+
 def decide(
-    status: Status, instance: Instance, *, age: Age | None, missing: bool, asked: bool, retried: bool = False
+    status: Status,
+    instance: Instance,
+    *,
+    age: Age | None,
+    missing: bool,
+    asked: bool,
+    retried: bool = False,
+    installation: str = "",
 ) -> Verdict:
     """Return what to do with a run.
 
@@ -87,11 +101,14 @@ def decide(
         missing: a task instance that Airflow does not know counts as over.
         asked: Airflow was asked, so that a task that may still want an ended run is told from one that does not.
         retried: another attempt of the same run works, maybe on the data that both share.
+        installation: the `[siflow] installation` of the Airflow whose runs are looked at.
 
     Example:
         >>> decide(running, Instance("there", "failed", 1), age=None, missing=False, asked=True).action
         'stop'
     """
+    if is_of_another(status, installation):
+        return Verdict("keep", f"it {_owner(status)}: --installation chooses whose runs are looked at")
     if is_live(status):
         return _of_live(status, instance, missing=missing)
     if age is None or not age.reached_by(status):
@@ -99,7 +116,8 @@ def decide(
     if retried:
         return Verdict("keep", "it has ended, but another attempt of its run works, and may use its data")
     over = _why_over(status, instance, missing=missing)
-    if asked and status.origin is not None and over is None and instance.answer != "missing":
+    gone = instance.answer == "missing" or _is_made_again(status, instance)
+    if asked and status.origin is not None and over is None and not gone:
         return Verdict("keep", f"it has ended, but its task may read it: {_why_alive(instance)}")
     return Verdict("delete", f"it ended {format_duration(age.limit_seconds)} ago or earlier")
 
@@ -116,6 +134,9 @@ def _of_live(status: Status, instance: Instance, *, missing: bool) -> Verdict:
     if instance.answer == "missing":
         why = "this Airflow has no such task instance: removed, or another Airflow's; --missing stops it"
         return Verdict("keep", why, unsure=True)
+    if _is_made_again(status, instance):
+        why = "this Airflow has another task instance of this try: made again, or another Airflow's; --missing stops it"
+        return Verdict("keep", why, unsure=True)
     return Verdict("keep", _why_alive(instance), unsure=instance.answer == "unknown")
 
 
@@ -125,11 +146,26 @@ def _why_over(status: Status, instance: Instance, *, missing: bool) -> str | Non
         return "its task instance was removed" if missing else None
     if instance.answer == "unknown" or status.origin is None:
         return None
+    if _is_made_again(status, instance):
+        return "its task instance was removed, and made again" if missing else None
     if instance.try_number > status.origin.try_number:
         return f"its task is at try {instance.try_number}"
     if instance.try_number == status.origin.try_number and instance.state in _OVER:
         return f"its task instance is {instance.state}"
     return None
+
+
+def _is_made_again(status: Status, instance: Instance) -> bool:
+    """Say whether Airflow's task instance of the run's ids and try is another one than the run's."""
+    origin = status.origin
+    if origin is None or instance.answer != "there" or instance.try_number != origin.try_number:
+        return False
+    return "" not in {origin.instance, instance.id} and origin.instance != instance.id
+
+
+def _owner(status: Status) -> str:
+    place = "" if status.origin is None else status.origin.installation
+    return f"belongs to the installation {place!r}" if place else "names no installation"
 
 
 def _why_alive(instance: Instance) -> str:

@@ -38,6 +38,7 @@ class Identity(Frozen):
         attempt: our submission within the try, from 1.
         nonce: set by `random()` only, for runs that no Airflow task owns.
         generation: 0; more where an earlier DAG run of the same ids has left a run (`core.earlier`).
+        installation: which Airflow it is (`[siflow] installation`); "" where that is not said.
     """
 
     dag_id: str
@@ -48,6 +49,7 @@ class Identity(Frozen):
     attempt: int = 1
     nonce: str = ""
     generation: int = 0
+    installation: str = ""
 
     @classmethod
     def random(cls, task_id: str = "run") -> Identity:
@@ -66,7 +68,9 @@ class Identity(Frozen):
     def key(self) -> str:
         """The run in one line of JSON, attempts left out: what the hashes are made of."""
         ids = [self.dag_id, self.task_id, self.run_id, self.map_index, self.try_number, self.nonce]
-        return json.dumps([*ids, self.generation] if self.generation else ids, ensure_ascii=True)
+        # a text and a number, each left out where it says nothing: no two of them are taken for each other
+        more = [each for each in (self.installation, self.generation) if each]
+        return json.dumps([*ids, *more], ensure_ascii=True)
 
     @property
     def task_uuid(self) -> str:
@@ -102,6 +106,7 @@ class Identity(Frozen):
             f"{LABEL_PREFIX}run-id": self.run_id,
             f"{LABEL_PREFIX}map-index": str(self.map_index),
             f"{LABEL_PREFIX}try-number": str(self.try_number),
+            **({f"{LABEL_PREFIX}installation": self.installation} if self.installation else {}),
         }
 
 

@@ -15,6 +15,7 @@ __all__ = ["STOPPED_BY", "Origin"]
 
 STOPPED_BY = "Airflow:"
 """How the reason of a stop begins that Airflow asked for."""
+_IDS = ("dag_id", "task_id", "run_id", "map_index", "try_number", "installation")
 _DETACHED, _INSTANCE = f"{LABEL_PREFIX}detached", f"{LABEL_PREFIX}task-instance"
 
 
@@ -28,6 +29,7 @@ class Origin(Frozen):
         detached: the run shall go on when its task is killed (`on_kill_action="detach"`).
         instance: Airflow's own id of the task instance, new for each try and for each making of its DAG run; "" where
             it is not known.
+        installation: which Airflow it is (`[siflow] installation`); "" where that is not said.
 
     Example:
         >>> str(Origin(dag_id="daily", task_id="train", run_id="manual__1", map_index=2))
@@ -41,17 +43,19 @@ class Origin(Frozen):
     try_number: int = 1
     detached: bool = False
     instance: str = ""
+    installation: str = ""
 
     def __str__(self) -> str:
         index = f"[{self.map_index}]" if self.map_index >= 0 else ""
-        return f"{self.dag_id}.{self.task_id}{index} {self.run_id} try {self.try_number}"
+        place = f" of {self.installation}" if self.installation else ""
+        return f"{self.dag_id}.{self.task_id}{index} {self.run_id} try {self.try_number}{place}"
 
     @classmethod
     def of_identity(cls, identity: Identity, *, detached: bool, instance: str = "") -> Origin | None:
         """Return the task instance that an identity stands for; None for a run by hand."""
         if not identity.dag_id:
             return None
-        ids = {name: getattr(identity, name) for name in ("dag_id", "task_id", "run_id", "map_index", "try_number")}
+        ids = {name: getattr(identity, name) for name in _IDS}
         return cls(**ids, detached=detached, instance=instance)
 
     @staticmethod
@@ -73,6 +77,7 @@ class Origin(Frozen):
                 try_number=int(annotations[f"{LABEL_PREFIX}try-number"]),
                 detached=_DETACHED in annotations,
                 instance=annotations.get(_INSTANCE, ""),
+                installation=annotations.get(f"{LABEL_PREFIX}installation", ""),
             )
         except (KeyError, ValueError):
             return None

@@ -5,7 +5,7 @@ A backend is an async context manager; whoever opens it closes it. It belongs to
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
@@ -76,6 +76,19 @@ class Manifest:
     hidden: Mapping[str, Hidden] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class FoundRun:
+    """A run that was looked for.
+
+    Attributes:
+        ref: its newest attempt.
+        leaving: it has been deleted, and something of it is still there.
+    """
+
+    ref: JobRef
+    leaving: bool = False
+
+
 class QuotaSource(Protocol):
     """Answers whether a task can fit; a backend without quotas simply lacks it."""
 
@@ -138,6 +151,20 @@ class Backend(Protocol):
 
         Raises:
             BackendError: nothing is found, and a place that may hold the run gave no answer.
+        """
+        ...
+
+    async def find_each(self, runs: Sequence[Identity], *, context: str | None = None) -> list[FoundRun | None]:
+        """Return the newest attempt of each run, in their order, and None for one that is not there.
+
+        Unlike `find_latest` it also tells of a run that is being deleted while something of it is still there.
+
+        Args:
+            runs: which; a few.
+            context: as for `find_latest`.
+
+        Raises:
+            BackendError: as for `find_latest`.
         """
         ...
 

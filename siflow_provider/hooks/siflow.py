@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from airflow.sdk import Connection
 
-__all__ = ["DEFAULT_CONN_ID", "SiflowHook", "find_catalog"]
+__all__ = ["DEFAULT_CONN_ID", "SiflowHook", "find_catalog", "installation"]
 
 DEFAULT_CONN_ID = "siflow_default"
 CatalogSource = Path | str | dict[str, Any]
@@ -192,6 +192,11 @@ def find_catalog(override: CatalogSource | None, of_connection: Callable[[], Cat
     if path:
         source = Path(path)
     return load_catalog(source) if source is not None else None
+
+
+def installation() -> str:
+    """Return which Airflow this is, by `[siflow] installation`; "" where that is not said."""
+    return str(conf.get("siflow", "installation", fallback="") or "").strip()
 
 
 async def _try_backend(settings: Settings) -> str:

@@ -133,6 +133,7 @@ async def _end_older_tries(backend: TrainingBackend, order: Order) -> None:
 
 
 async def _still_running(backend: TrainingBackend, identities: list[Identity], context: str) -> list[JobRef]:
+    """Return the runs that live, and those of which the last is still there after a deletion."""
     found = await asyncio.gather(*(find_all(backend, each, context=context) for each in identities))
-    statuses = [await backend.status(ref) for refs in found for ref in refs]
-    return [status.ref for status in statuses if not status.phase.terminal]
+    there = [one for runs in found for one in runs.values()]
+    return [one.ref for one in there if one.leaving or not (await backend.status(one.ref)).phase.terminal]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from siflow_provider.backends import make_backend
 from siflow_provider.core.alarms import Alarms
-from siflow_provider.core.earlier import find_all
+from siflow_provider.core.earlier import find_mine
 from siflow_provider.core.expiry import finish_run, stop_run
 from siflow_provider.core.origin import STOPPED_BY
 from siflow_provider.core.patience import patiently
@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from siflow_provider.backends.settings import Settings
-    from siflow_provider.core.identity import Identity
     from siflow_provider.core.outcome import AlertRule
-    from siflow_provider.core.protocol import Backend
+    from siflow_provider.core.protocol import Backend, RenderContext
     from siflow_provider.core.status import JobRef
     from siflow_provider.triggers.killed import KillAction
     from siflow_provider.triggers.reporter import TaskReporter
@@ -38,14 +37,14 @@ class _Stop:
     """One stop, and how far it has come.
 
     Attributes:
-        identity: whose run it is, where the leg knows of none yet.
+        whose: whose run it is, where the leg knows of none yet.
         ref: the attempt that the leg knows of: asking for it would cost the time that the stop needs.
         why: who asked, in plain words.
         alerts: whom to tell.
         told: the backend has been told to stop `ref`, and was not found to have ended before.
     """
 
-    identity: Identity
+    whose: RenderContext
     reporter: TaskReporter
     why: str
     ref: JobRef | None
@@ -55,7 +54,7 @@ class _Stop:
 
 def stop_quietly(
     settings: Settings,
-    identity: Identity,
+    whose: RenderContext,
     reporter: TaskReporter,
     action: KillAction,
     why: str,
@@ -72,7 +71,7 @@ def stop_quietly(
     if action == "detach":
         reporter.note(f"{why}: its run is left running (on_kill_action='detach')", warning=True)
         return False
-    stop = _Stop(identity, reporter, why, ref, alerts)
+    stop = _Stop(whose, reporter, why, ref, alerts)
     try:
         run_blocking(lambda: _stop(settings, stop), timeout=seconds)
     except Exception as error:
@@ -93,8 +92,7 @@ def _tell_unfinished(stop: _Stop, why: str) -> None:
 async def _stop(settings: Settings, stop: _Stop) -> None:
     async with make_backend(settings) as backend:
         if stop.ref is None:
-            found = await find_all(backend, stop.identity)
-            stop.ref = found[-1] if found else None
+            stop.ref = await find_mine(backend, stop.whose)
         if stop.ref is not None:
             await _end(backend, stop, stop.ref)
 

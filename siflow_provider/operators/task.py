@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from airflow.providers.common.compat.sdk import AirflowTaskTimeout
 
 from siflow_provider.core.attempts import Step
+from siflow_provider.core.protocol import RenderContext
 from siflow_provider.core.run import RunEnd
 from siflow_provider.core.veil import Veil
 from siflow_provider.errors import BackendError, RunFailed, SiflowError, SpecError
@@ -30,7 +31,7 @@ from siflow_provider.spec.task import PyTorchJob, RayJob
 from siflow_provider.triggers.reporter import TaskReporter
 from siflow_provider.triggers.room import RoomEvent
 from siflow_provider.triggers.run import Carried
-from siflow_provider.triggers.store import Store, identity_of
+from siflow_provider.triggers.store import Store, identity_of, instance_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -235,7 +236,7 @@ class SiflowTaskOperator(RendersForms):
         seconds: float = KILL_SECONDS,
     ) -> bool:
         return stop_quietly(
-            order.settings, order.context.identity, order.reporter, action or self.on_kill_action, why,
+            order.settings, order.context, order.reporter, action or self.on_kill_action, why,
             ref=ref, alerts=order.policy.alerts, seconds=seconds,
         )  # fmt: skip
 
@@ -274,4 +275,5 @@ class SiflowTaskOperator(RendersForms):
         except SiflowError as error:
             reporter.note(f"{why}, and it can't be stopped from here: {error}", warning=True)
             return
-        stop_quietly(settings, identity_of(instance), reporter, self.on_kill_action, why, seconds=LEG_SECONDS)
+        whose = RenderContext(identity_of(instance), instance=instance_id(instance))
+        stop_quietly(settings, whose, reporter, self.on_kill_action, why, seconds=LEG_SECONDS)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from siflow_provider.core.identity import Identity
 from siflow_provider.hooks.process import uncut
+from siflow_provider.hooks.siflow import installation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -32,6 +33,7 @@ def identity_of(instance: Any) -> Identity:
         run_id=instance.run_id,
         map_index=-1 if index is None else index,
         try_number=instance.try_number,
+        installation=installation(),
     )
 
 

@@ -15,9 +15,11 @@ from siflow_provider.spec.resolve import ResolvedTask
 from tests.contract.world import World
 
 
-def mine(*, task_id: str = "train", try_number: int = 1) -> Identity:
+def mine(*, task_id: str = "train", try_number: int = 1, installation: str = "") -> Identity:
     """Return the identity of a try of an Airflow task that no other test has."""
-    return Identity(dag_id="dag", task_id=task_id, run_id=Identity.random().nonce, try_number=try_number)
+    return Identity(
+        dag_id="dag", task_id=task_id, run_id=Identity.random().nonce, try_number=try_number, installation=installation
+    )
 
 
 def context(identity: Identity | None = None, *, instance: str = "") -> RenderContext:

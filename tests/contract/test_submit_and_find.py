@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import pytest
 
+from siflow_provider.core import earlier
 from siflow_provider.core.launch import launch
 from siflow_provider.core.moves import Moves
 from siflow_provider.core.origin import Origin
@@ -169,7 +170,7 @@ async def test_a_launch_after_a_crash_adopts_the_run_and_says_so(world: World, b
 async def test_a_run_that_an_earlier_dag_run_of_the_same_ids_left_is_neither_adopted_nor_touched(
     world: World, backend: TrainingBackend
 ) -> None:
-    identity, task, told = mine(), world.task("true"), Told()
+    identity, task, told = mine(installation="blue"), world.task("true"), Told()
     first = await launch(backend, task, context(identity, instance="ti-1"), quota="ignore", reporter=told)
     assert (await end(backend, first.ref)).phase is Phase.SUCCEEDED
     again = await launch(backend, task, context(identity, instance="ti-1"), quota="ignore", reporter=told)
@@ -187,6 +188,54 @@ async def test_a_run_that_an_earlier_dag_run_of_the_same_ids_left_is_neither_ado
     assert (await backend.status(first.ref)).phase is Phase.SUCCEEDED
     assert (await backend.status(second.ref)).phase is Phase.STOPPED
     assert [text for text in told.warnings if f"{second.ref.name} of an earlier DAG run" in text]
+
+
+async def test_a_live_run_that_may_be_another_airflows_is_named_and_goes_on(
+    world: World, backend: TrainingBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(earlier, "_LET_GO_SECONDS", 1.0)
+    identity, task = mine(), world.task(SLEEP)
+    theirs = await launch(backend, task, context(identity, instance="theirs"), quota="ignore", reporter=Told())
+    async with world.backend() as other:
+        with pytest.raises(NameTaken, match=theirs.ref.name):
+            await launch(other, task, context(identity, instance="ours"), quota="ignore", reporter=Told())
+        assert await earlier.find_mine(other, context(identity, instance="ours")) is None
+    assert [status.ref for status in await backend.runs()] == [theirs.ref]
+    assert not (await backend.status(theirs.ref)).phase.terminal
+
+
+async def test_two_airflows_that_say_which_one_they_are_have_two_runs_of_the_same_ids(
+    world: World, backend: TrainingBackend
+) -> None:
+    identity, task, told = mine(installation="blue"), world.task(SLEEP), Told()
+    green = identity.model_copy(update={"installation": "green"})
+    blues = await launch(backend, task, context(identity, instance="b"), quota="ignore", reporter=told)
+    async with world.backend() as other:
+        greens = await launch(other, task, context(green, instance="g"), quota="ignore", reporter=told)
+    assert (blues.adopted, greens.adopted) == (False, False)
+    assert blues.ref.name not in told.everything.replace(f"submitted {blues.ref.kind} {blues.ref.name}", "")
+    assert {status.ref: status.origin and status.origin.installation for status in await backend.runs()} == {
+        blues.ref: "blue", greens.ref: "green"
+    }  # fmt: skip
+    assert await backend.find_latest(identity) == blues.ref
+    assert [one and one.ref for one in await backend.find_each([green, identity, mine()])] == [
+        greens.ref, blues.ref, None
+    ]  # fmt: skip
+
+
+async def test_a_run_is_found_again_although_the_one_of_an_earlier_dag_run_was_removed(
+    world: World, backend: TrainingBackend
+) -> None:
+    identity, told = mine(), Told()
+    first = await launch(backend, world.task("true"), context(identity, instance="ti-1"), quota="ignore", reporter=told)
+    await end(backend, first.ref)
+    task, whose = world.task(SLEEP), context(identity, instance="ti-2")
+    second = await launch(backend, task, whose, quota="ignore", reporter=told)
+    await backend.delete(first.ref)
+    async with world.backend() as later:
+        again = await launch(later, task, whose, quota="ignore", reporter=told)
+    assert (again.ref, again.adopted) == (second.ref, True)
+    assert [status.ref for status in await backend.runs()] == [second.ref]
 
 
 async def test_a_new_launch_is_no_adoption(world: World, backend: TrainingBackend) -> None:

@@ -23,6 +23,7 @@ from siflow_provider.backends.kubernetes.life.room import ask_quota
 from siflow_provider.backends.kubernetes.logs.follow import read_logs
 from siflow_provider.backends.kubernetes.logs.stacks import dump_stacks
 from siflow_provider.core.identity import is_job_name
+from siflow_provider.core.protocol import FoundRun
 from siflow_provider.core.pump import closing_stream
 from siflow_provider.core.status import JobRef
 from siflow_provider.errors import BackendError, PartialAnswer, Reason, UnsupportedError, UsageError
@@ -115,12 +116,20 @@ class KubernetesBackend:
     async def find(self, identity: Identity) -> JobRef | None:
         """Return this attempt of the run, by its labels."""
         found = await self._attempts(identity.task_uuid, attempt=identity.attempt)
-        return found[0] if found else None
+        return next((one.ref for one in found if not one.leaving), None)
 
     async def find_latest(self, run: Identity | JobRef, *, context: str | None = None) -> JobRef | None:
         """Return the newest attempt of the run; `context` is where it must be looked for, others may be down."""
         found = await self._attempts(run.task_uuid, run.context if isinstance(run, JobRef) else context)
-        return max(found, key=lambda ref: ref.attempt, default=None)
+        there = (one.ref for one in found if not one.leaving)
+        return max(there, key=lambda ref: ref.attempt, default=None)
+
+    async def find_each(self, runs: Sequence[Identity], *, context: str | None = None) -> list[FoundRun | None]:
+        """Return the newest attempt of each run, by as many requests as for one."""
+        found = await self._attempts([run.task_uuid for run in runs], context)
+        return [
+            max((one for one in found if one.ref.task_uuid == run.task_uuid), key=_order, default=None) for run in runs
+        ]
 
     async def find_named(self, name: str) -> list[Status]:
         """Return the runs of that name, newest first: one a namespace at most.
@@ -194,13 +203,17 @@ class KubernetesBackend:
             await self._cluster(task.context or ""), task, idle=idle, training_api=self._settings.training_api
         )
 
-    async def _attempts(self, run: str, own: str | None = None, *, attempt: int | None = None) -> list[JobRef]:
+    async def _attempts(
+        self, run: str | Sequence[str], own: str | None = None, *, attempt: int | None = None
+    ) -> list[FoundRun]:
         """Return what is found in any context; a silent one counts only where the run may be: in `own`, None = any."""
         if own is not None:
             self._places.add(own)
         found, silent = await self._everywhere(lambda place: find_attempts(place, run, attempt))
+        # one run that is found is enough; of several, each of the others may be in the place that is silent
+        enough = any(not one.leaving for one in found) and (isinstance(run, str) or own is None)
         for context, error in silent.items():
-            if not found and own in {None, context}:
+            if not enough and own in {None, context}:
                 raise error
             log.warning("no answer about run %s from the context %r: %s", run, context or "(own)", error)
         return found
@@ -246,6 +259,10 @@ class KubernetesBackend:
             "say `elastic_jobs: true` in the connection"
         )
         return [Reason("ray.autoscaling", "ElasticJobsOff", why)]
+
+
+def _order(found: FoundRun) -> tuple[int, bool]:
+    return found.ref.attempt, not found.leaving
 
 
 def _partial(silent: Mapping[str, BackendError], found: Sequence[Status] = ()) -> PartialAnswer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -19,6 +19,7 @@ from siflow_provider.backends.local.render import render_manifest, roles_of
 from siflow_provider.backends.local.runs import Runs
 from siflow_provider.backends.local.stacks import dump_replicas
 from siflow_provider.backends.local.support import unsupported_fields, warning_lines
+from siflow_provider.core.protocol import FoundRun
 from siflow_provider.core.status import Phase, Status, is_selected
 from siflow_provider.errors import AccessDenied, BackendError, UnsupportedError, UsageError
 
@@ -109,6 +110,11 @@ class LocalBackend:
     async def find_latest(self, run: Identity | JobRef, *, context: str | None = None) -> JobRef | None:
         """Return the newest attempt of the run; there is one place to look, whatever the context."""
         return await off_loop(self._runs.find_latest, run.task_uuid)
+
+    async def find_each(self, runs: Sequence[Identity], *, context: str | None = None) -> list[FoundRun | None]:
+        """Return the newest attempt of each run; a deletion is over at once here."""
+        found = [await off_loop(self._runs.find_latest, run.task_uuid) for run in runs]
+        return [None if ref is None else FoundRun(ref) for ref in found]
 
     async def status(self, ref: JobRef) -> Status:
         """Return the whole snapshot."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -27,6 +27,7 @@ from siflow_provider.backends.platform.submit import find_run, submit
 from siflow_provider.backends.platform.support import unsupported_fields, warning_lines
 from siflow_provider.backends.platform.wire import Brief
 from siflow_provider.core.identity import Identity
+from siflow_provider.core.protocol import FoundRun
 from siflow_provider.core.status import JobRef, Phase, Status
 from siflow_provider.errors import BackendUnavailable, UnsupportedError, UsageError
 
@@ -137,6 +138,11 @@ class PlatformBackend:
             return None
         mark, task = await self.place.twins.keep_one(found[max(found)])
         return mark.ref(task.uuid)
+
+    async def find_each(self, runs: Sequence[Identity], *, context: str | None = None) -> list[FoundRun | None]:
+        """Return the newest attempt of each run; a deletion is over at once here."""
+        found = await asyncio.gather(*map(self.find_latest, runs))
+        return [None if ref is None else FoundRun(ref) for ref in found]
 
     async def find_named(self, name: str) -> list[Status]:
         """Return every run of exactly that name, newest first, its replicas and failure looked at."""

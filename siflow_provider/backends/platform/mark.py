@@ -49,6 +49,7 @@ class Mark(BaseModel):
         moves: those before this attempt.
         detached: it shall go on when its task is killed.
         instance: Airflow's own id of the task instance.
+        installation: which Airflow it is.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -70,6 +71,7 @@ class Mark(BaseModel):
     moves: Moves = Moves()
     detached: bool = False
     instance: str = ""
+    installation: str = ""
 
     def text(self) -> str:
         """Return the mark as the variable holds it."""
@@ -78,7 +80,7 @@ class Mark(BaseModel):
     @property
     def origin(self) -> Origin | None:
         """The task instance that the run belongs to; None for a run by hand."""
-        names = ("dag_id", "task_id", "run_id", "map_index", "try_number", "detached", "instance")
+        names = Origin.model_fields
         return Origin(**{name: getattr(self, name) for name in names}) if self.dag_id else None
 
     def ref(self, uuid: str) -> JobRef:
@@ -110,6 +112,7 @@ def mark_of(task: ResolvedTask, context: RenderContext) -> Mark:
         moves=context.moves,
         detached=context.detached,
         instance=context.instance,
+        installation=identity.installation,
     )
 
 

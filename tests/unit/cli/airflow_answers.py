@@ -28,10 +28,20 @@ class AirflowAnswers:
         self.version = version
         self.asked: list[str] = []
 
-    def put(self, dag: str, run: str, task: str, state: str | None, *, try_number: int = 1, index: int = -1) -> None:
+    def put(
+        self,
+        dag: str,
+        run: str,
+        task: str,
+        state: str | None,
+        *,
+        try_number: int = 1,
+        index: int = -1,
+        own_id: str = "i",
+    ) -> None:
         """Have a task instance."""
         path = _path(dag, run, task) + (f"/{index}" if index >= 0 else "")
-        self.instances[path] = 200, {"state": state, "try_number": try_number}
+        self.instances[path] = 200, {"state": state, "try_number": try_number, "id": own_id}
 
     def refuse(self, dag: str, run: str, task: str, status: int) -> None:
         """Answer nothing but an error about a task instance."""

@@ -56,9 +56,11 @@ def stop_all(command: Command) -> None:
     asyncio.run(stopped())
 
 
-def of(task_id: str, *, index: int = -1, detached: bool = False) -> RenderContext:
-    identity = Identity(dag_id="täglich", task_id=task_id, run_id=RUN, map_index=index)
-    return RenderContext(identity=identity, detached=detached)
+def of(
+    task_id: str, *, index: int = -1, detached: bool = False, instance: str = "", installation: str = ""
+) -> RenderContext:
+    identity = Identity(dag_id="täglich", task_id=task_id, run_id=RUN, map_index=index, installation=installation)
+    return RenderContext(identity=identity, detached=detached, instance=instance)
 
 
 def gc(command: Command, airflow: AirflowAnswers, *arguments: str, token: str = TOKEN) -> Done:
@@ -94,6 +96,41 @@ def test_runs_whose_task_is_over_are_stopped_and_no_others(command: Command, air
         runs = {run["name"]: run for run in command("ps", "--all", "--json").data}
         assert {name for name, run in runs.items() if run["phase"] == "stopped"} == {over, mapped}
         assert runs[over]["stopped_by"] == "siflow-provider gc: its task instance is failed"
+    finally:
+        stop_all(command)
+
+
+def test_a_run_of_a_dag_run_that_was_made_again_is_named_and_stopped_where_the_user_says_so(
+    command: Command, airflow: AirflowAnswers
+) -> None:
+    old, new = (ref.name for ref in submit(command, of("train", instance="old"), of("other", instance="new")))
+    airflow.put("täglich", RUN, "train", "deferred", own_id="new")
+    airflow.put("täglich", RUN, "other", "deferred", own_id="new")
+    try:
+        shown = gc(command, airflow, "--json").data
+        assert {one["name"]: (one["action"], one["unsure"]) for one in shown} == {
+            old: ("keep", True), new: ("keep", False)
+        }  # fmt: skip
+        done = gc(command, airflow, "--missing", "--yes", "--json").data
+        assert {one["name"]: one["done"] for one in done} == {old: True, new: None}
+    finally:
+        stop_all(command)
+
+
+def test_only_runs_of_the_installation_are_touched(command: Command, airflow: AirflowAnswers) -> None:
+    contexts = [of("over", installation=each) for each in ("blue", "green", "")]
+    blue, green, none = (ref.name for ref in submit(command, *contexts))
+    assert len({blue, green, none}) == 3
+    airflow.put("täglich", RUN, "over", "failed")
+    try:
+        for option in ([], ["--installation", "red"]):
+            shown = gc(command, airflow, "--older-than", "0s", *option, "--json").data
+            assert {one["name"] for one in shown if one["action"] != "keep"} == ({none} if not option else set())
+        variables = {"SIFLOW_AIRFLOW_TOKEN": TOKEN, "AIRFLOW__SIFLOW__INSTALLATION": "blue"}
+        done = command("gc", "--airflow", airflow.url, "--missing", "--yes", "--json", variables=variables).data
+        assert {one["name"]: one["done"] for one in done} == {blue: True, green: None, none: None}
+        runs = {run["name"]: run["phase"] for run in command("ps", "--all", "--json").data}
+        assert runs == {blue: "stopped", green: "running", none: "running"}
     finally:
         stop_all(command)
 

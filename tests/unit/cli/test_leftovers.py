@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -50,6 +51,44 @@ def test_a_run_whose_task_instance_is_alive_goes_on(state: str | None) -> None:
 
 def test_an_airflow_that_is_at_an_earlier_try_than_the_run_is_not_believed() -> None:
     assert verdict(RUNNING, Instance("there", "failed", 1)).action == "keep"
+
+
+def test_a_run_of_a_dag_run_that_was_deleted_and_made_again_is_not_taken_for_the_new_ones() -> None:
+    old = Status(REF, Phase.RUNNING, origin=ORIGIN.model_copy(update={"instance": "ti-old"}))
+    new = Instance("there", "running", 2, id="ti-new")
+    kept = verdict(old, new)
+    assert (kept.action, kept.unsure) == ("keep", True)
+    assert "made again, or another Airflow's; --missing stops it" in kept.why
+    over = Verdict("stop", "its task instance was removed, and made again")
+    assert [verdict(old, new, missing=True), verdict(old, replace(new, state="failed"), missing=True)] == [over] * 2
+    assert verdict(old, replace(new, state="failed")).action == "keep"  # which says nothing of the old one
+    assert verdict(replace(old, phase=Phase.FAILED, ended_at=ENDED.ended_at), new, age=WEEK).action == "delete"
+
+
+def test_the_id_counts_only_where_both_have_one_and_for_one_try_only() -> None:
+    old = Status(REF, Phase.RUNNING, origin=ORIGIN.model_copy(update={"instance": "ti-2"}))
+    assert not verdict(old, Instance("there", "running", 2, id="ti-2"), missing=True).unsure
+    assert verdict(old, Instance("there", "running", 2), missing=True).action == "keep"
+    assert verdict(RUNNING, Instance("there", "running", 2, id="ti-2"), missing=True).action == "keep"
+    assert verdict(old, Instance("there", "running", 3, id="ti-3")).why == "its task is at try 3"
+
+
+@pytest.mark.parametrize(("theirs", "ours"), [("blue", "green"), ("blue", ""), ("", "green")])
+@pytest.mark.parametrize("instance", [MISSING, Instance("there", "failed", 2), Instance("there", "running", 9)])
+def test_no_run_of_another_installation_is_stopped_or_deleted(theirs: str, ours: str, instance: Instance) -> None:
+    for status in (RUNNING, ENDED):
+        their = replace(status, origin=ORIGIN.model_copy(update={"installation": theirs}))
+        found = decide(their, instance, age=WEEK, missing=True, asked=True, installation=ours)
+        assert (found.action, found.unsure) == ("keep", False)
+        assert (f"installation {theirs!r}" if theirs else "names no installation") in found.why
+
+
+def test_runs_of_the_installation_and_those_by_hand_are_looked_at_as_ever() -> None:
+    mine = replace(RUNNING, origin=ORIGIN.model_copy(update={"installation": "blue"}))
+    over = decide(mine, Instance("there", "failed", 2), age=None, missing=False, asked=True, installation="blue")
+    assert over == Verdict("stop", "its task instance is failed")
+    by_hand = Status(REF, Phase.SUCCEEDED, ended_at=ENDED.ended_at)
+    assert decide(by_hand, UNASKED, age=WEEK, missing=False, asked=True, installation="blue").action == "delete"
 
 
 @pytest.mark.parametrize("instance", [SILENT, UNASKED])

@@ -17,7 +17,7 @@ from typing import Any, Self
 from siflow_provider.core.identity import Identity, default_prefix
 from siflow_provider.core.moves import Moves
 from siflow_provider.core.origin import Origin
-from siflow_provider.core.protocol import Manifest, RenderContext, TrainingBackend
+from siflow_provider.core.protocol import FoundRun, Manifest, RenderContext, TrainingBackend
 from siflow_provider.core.quota import QuotaReport
 from siflow_provider.core.status import JobRef, LogCursor, LogLine, LogSelection, Phase, Status, is_selected
 from siflow_provider.errors import Reason
@@ -34,6 +34,7 @@ class _Run:
     origin: Origin | None = None
     stopped: tuple[float, str] | None = None
     gone: bool = False
+    leaving: bool = False
 
 
 class ScriptedBackend:
@@ -103,11 +104,16 @@ class ScriptedBackend:
         )
 
     async def find_latest(self, run: Identity | JobRef, *, context: str | None = None) -> JobRef | None:
-        self.calls.append("find_latest")
-        refs = [
-            each.ref for each in self.runs_by_name.values() if not each.gone and each.ref.task_uuid == run.task_uuid
-        ]
+        return self._latest(run.task_uuid)
+
+    def _latest(self, task_uuid: str) -> JobRef | None:
+        refs = [each.ref for each in self.runs_by_name.values() if not each.gone and each.ref.task_uuid == task_uuid]
         return max(refs, key=lambda ref: ref.attempt, default=None)
+
+    async def find_each(self, runs: Sequence[Identity], *, context: str | None = None) -> list[FoundRun | None]:
+        self.calls.append("find_each")
+        found = [self._latest(run.task_uuid) for run in runs]
+        return [None if ref is None else FoundRun(ref, self.runs_by_name[ref.name].leaving) for ref in found]
 
     async def status(self, ref: JobRef) -> Status:
         return self._status(self._run(ref))

@@ -24,6 +24,8 @@ identities = st.builds(
     map_index=st.integers(-1, 5000),
     try_number=st.integers(1, 50),
     attempt=st.integers(1, 9999),
+    generation=st.integers(0, 3),
+    installation=st.just("") | st.sampled_from(["1", "2", "blue"]) | ids,
 )
 
 
@@ -56,7 +58,7 @@ def test_labels_are_valid_label_values(identity: Identity) -> None:
 
 @given(identities, identities)
 def test_what_differs_has_another_name_and_another_uuid(one: Identity, other: Identity) -> None:
-    assume(one.key != other.key)
+    assume(one.for_attempt(1) != other.for_attempt(1))
     assert one.name("train") != other.name("train")
     assert one.task_uuid != other.task_uuid
     assert one.labels() != other.labels()
@@ -91,6 +93,14 @@ def test_names_do_not_change_between_versions() -> None:
     assert identity.name("train") == "train-w7rwdss"
     assert identity.for_attempt(2).name("train") == "train-w7rwdss-2"
     assert identity.task_uuid == "2fe1182e-7dd4-5e91-b653-38f898e73f53"
+
+
+@given(identities, st.integers(0, 3), st.sampled_from(["", "1", "2"]))
+def test_generations_and_installations_of_the_same_ids_stay_apart(
+    identity: Identity, generation: int, installation: str
+) -> None:
+    other = identity.model_copy(update={"generation": generation, "installation": installation})
+    assert (other.task_uuid == identity.task_uuid) == (other == identity)
 
 
 def test_ids_are_kept_whole_in_annotations() -> None:

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
 from siflow_provider.core.identity import Identity
 from siflow_provider.core.launch import QuotaPolicy, launch, submit_to
-from siflow_provider.core.protocol import Manifest
+from siflow_provider.core.protocol import FoundRun, Manifest
 from siflow_provider.core.quota import Answer, Verdict
 from siflow_provider.core.status import JobRef, Phase, QueuePlace
 from siflow_provider.errors import (
@@ -22,7 +23,7 @@ from siflow_provider.errors import (
 from tests.unit.core.recorder import Recorder
 from tests.unit.core.script import Script, phases, room
 from tests.unit.core.scripted_backend import ScriptedBackend
-from tests.unit.core.tasks import context, make_task
+from tests.unit.core.tasks import IDENTITY, context, make_task
 
 pytestmark = pytest.mark.looptime
 
@@ -44,7 +45,7 @@ async def test_warnings_come_first_then_the_look_then_quota_then_submit() -> Non
     backend, told = ScriptedBackend(RUNNING), Recorder()
     backend.doubts = ["the image is ignored"]
     launched = await launch(backend, make_task(), context(), quota="require", reporter=told)
-    assert backend.calls == ["find_latest", "quota in-place", "submit 1"]
+    assert backend.calls == ["find_each", "quota in-place", "submit 1"]
     assert not launched.adopted
     assert told.warnings == ["the image is ignored"]
     assert told.notes == [f"submitted PyTorchJob {launched.ref.name} to scripted"]
@@ -63,12 +64,12 @@ async def test_a_run_is_completed_where_it_is_although_the_form_names_another_pl
         sent.append((manifest.task.context, manifest.task.namespace))
         return there
 
-    async def find_latest(_run: Identity | JobRef, *, context: str | None = None) -> JobRef:
+    async def find_each(runs: Sequence[Identity], *, context: str | None = None) -> list[FoundRun | None]:
         assert context == "here"
-        return there
+        return [FoundRun(there) if run == IDENTITY else None for run in runs]
 
     monkeypatch.setattr(backend, "submit", submit)
-    monkeypatch.setattr(backend, "find_latest", find_latest)
+    monkeypatch.setattr(backend, "find_each", find_each)
     moved = replace(make_task(), context="here", namespace="web")
     launched = await launch(backend, moved, context(), quota="ignore", reporter=Recorder())
     assert (launched.ref, launched.adopted) == (there, True)
@@ -102,7 +103,7 @@ async def test_a_run_that_exists_is_adopted_without_asking_for_quota() -> None:
     backend.calls.clear()
     launched = await launch(backend, make_task(), context(), quota="require", reporter=told)
     assert (launched.ref, launched.adopted) == (second, True)
-    assert backend.calls == ["find_latest", "submit 2"]  # the first submission may have been cut short
+    assert backend.calls == ["find_each", "find_each", "submit 2"]  # the first submission may have been cut short
     assert told.notes == [f"adopted {second.name}, attempt 2: this try had submitted it before"]
 
 
@@ -150,7 +151,7 @@ async def test_quota_warn_submits_and_says_why_it_will_not_run() -> None:
 async def test_quota_ignore_does_not_ask() -> None:
     backend, told = ScriptedBackend(RUNNING, quotas=[room(ever=False)]), Recorder()
     await launch(backend, make_task(flavors=("a", "b")), context(), quota="ignore", reporter=told)
-    assert backend.calls == ["find_latest", "submit 1"]
+    assert backend.calls == ["find_each", "submit 1"]
 
 
 @pytest.mark.parametrize("quota", ["require", "warn"])

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from airflow.providers.common.compat.sdk import TaskDeferred
+from airflow.providers.common.compat.sdk import AirflowFailException, TaskDeferred
 
+from siflow_provider.core import earlier
 from siflow_provider.core.outcome import Outcome, OutcomeKind
 from siflow_provider.core.status import Failure, FailureClass, Phase
 from siflow_provider.triggers.run import RunEvent, RunTrigger
@@ -25,8 +26,9 @@ def test_dag_run_that_was_deleted_and_made_again_trains_again(make: Maker, backe
 
 
 def test_live_run_of_a_deleted_dag_run_is_stopped_before_the_new_one_submits(
-    make: Maker, backend_home: Path, capsys: pytest.CaptureFixture[str]
+    make: Maker, backend_home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("AIRFLOW__SIFLOW__INSTALLATION", "blue")
     old = deferred(*make("sleep 60", instance_id="a")).data
     tolerance = {"max_retries": 1, "retry_on": ["code"]}
     operator, context = make("sleep 60", instance_id="b", fault_tolerance=tolerance)
@@ -45,7 +47,41 @@ def test_live_run_of_a_deleted_dag_run_is_stopped_before_the_new_one_submits(
     assert phases == {old.ref.name: Phase.STOPPED, trigger.data.ref.name: Phase.STOPPED}
 
 
-def test_event_for_a_deleted_dag_run_does_not_end_the_new_one(make: Maker, backend_home: Path) -> None:
+def test_two_airflows_with_the_same_ids_stop_none_of_each_others_runs(
+    make: Maker, backend_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in (1, 2):  # the second try ends what the first one left, and nothing of the other Airflow
+        for place in ("blue", " green "):
+            monkeypatch.setenv("AIRFLOW__SIFLOW__INSTALLATION", place)
+            deferred(*make("sleep 60", instance_id=place, try_number=number))
+    there = [(status, status.origin) for status in statuses(backend_home)]
+    found = {(origin.installation, origin.try_number): status for status, origin in there if origin is not None}
+    assert {key: status.phase for key, status in found.items() if status.phase is Phase.STOPPED}.keys() == {
+        ("blue", 1), ("green", 1)
+    }  # fmt: skip
+    assert len({status.ref.name for status in found.values()}) == 4
+    for place in ("blue", "green"):
+        delete(backend_home, found[place, 2].ref)
+
+
+def test_live_run_that_may_be_another_airflows_fails_the_task_for_good_and_goes_on(
+    make: Maker, backend_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(earlier, "_LET_GO_SECONDS", 0.5)
+    theirs = deferred(*make("sleep 60", instance_id="theirs")).data
+    operator, context = make("sleep 60", instance_id="ours")
+    with pytest.raises(AirflowFailException, match=r"\[siflow\] installation"):
+        execute(operator, context)
+    operator.on_kill()
+    (status,) = statuses(backend_home)
+    assert (status.ref, status.phase.terminal) == (theirs.ref, False)
+    delete(backend_home, theirs.ref)
+
+
+def test_event_for_a_deleted_dag_run_does_not_end_the_new_one(
+    make: Maker, backend_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW__SIFLOW__INSTALLATION", "blue")
     old = deferred(*make("sleep 60", instance_id="a")).data
     operator, context = make("sleep 60", instance_id="b")
     new = deferred(operator, context).data

@@ -28,7 +28,7 @@ from tests.unit.backends.platform.tasks import statuses
 from tests.unit.backends.platform.tasks import task as platform_task
 from tests.unit.core.script import Script, phases
 from tests.unit.core.scripted_backend import ScriptedBackend
-from tests.unit.core.tasks import IDENTITY, context, make_task
+from tests.unit.core.tasks import context, make_task
 
 
 class Log:
@@ -55,7 +55,7 @@ def begin(backend: ScriptedBackend, monkeypatch: pytest.MonkeyPatch) -> JobRef:
 
 def stop(log: Log, ref: JobRef | None, **more: Any) -> bool:
     reporter = TaskReporter(log, Store(None), veil=Veil())
-    return stop_quietly(Settings(), IDENTITY, reporter, "stop", "the task was killed", ref=ref, **more)
+    return stop_quietly(Settings(), context(), reporter, "stop", "the task was killed", ref=ref, **more)
 
 
 @pytest.mark.platform
@@ -78,8 +78,7 @@ def test_slow_platform_is_told_to_stop_before_it_is_asked_for_anything(tmp_path:
         monkeypatch.setattr(app, "_signed", late)
         running.call(running.platform.requests.clear)
         reporter = TaskReporter(Log(), Store(None), veil=Veil())
-        identity = platform_context().identity
-        assert stop_quietly(settings, identity, reporter, "stop", "the task was killed", ref=ref)
+        assert stop_quietly(settings, platform_context(), reporter, "stop", "the task was killed", ref=ref)
         assert running.call(lambda: running.platform.requests[0])[1].endswith("/tasks/stop")
         assert statuses(running)[-1].lower() in {"stopping", "stopped"}
 

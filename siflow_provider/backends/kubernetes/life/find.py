@@ -8,7 +8,6 @@ connection and its catalog are looked at.
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -30,6 +29,7 @@ from siflow_provider.backends.kubernetes.life.memory import MEMORY
 from siflow_provider.backends.kubernetes.state.objects import Seen, uid
 from siflow_provider.backends.kubernetes.state.queue import newest_workload
 from siflow_provider.backends.kubernetes.state.status import status_of
+from siflow_provider.core.protocol import FoundRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -59,18 +59,22 @@ class Place:
     training_api: str = "auto"
 
 
-async def find_attempts(place: Place, run: str, attempt: int | None = None) -> list[JobRef]:
-    """Return the attempts of a run, or the one of that number, the newest first."""
+async def find_attempts(place: Place, run: str | Sequence[str], attempt: int | None = None) -> list[FoundRun]:
+    """Return the attempts of one run or of several, or those of that number, the newest first; also leaving ones."""
     query = {"labelSelector": selector(run, attempt)}
-    with suppress(Denied):
-        return _refs(place, await _jobs(place, [None], query))
-    return _refs(place, await _jobs(place, place.namespaces, query))
+    try:
+        jobs = await _jobs(place, [None], query)
+    except Denied:
+        jobs = await _jobs(place, place.namespaces, query)
+    return [FoundRun(ref, is_leaving(job)) for job in jobs if (ref := ref_of(job, context=place.context)) is not None]
 
 
 async def find_named(place: Place, name: str) -> list[JobRef]:
-    """Return the runs of that name, one a namespace and kind at most, the newest first."""
+    """Return the runs of that name, one a namespace and kind at most, the newest first; what is leaving is gone."""
     query = {"labelSelector": selector(), "fieldSelector": f"metadata.name={name}"}
-    return _refs(place, await _jobs(place, place.namespaces, query))
+    jobs = await _jobs(place, place.namespaces, query)
+    found = (ref_of(job, context=place.context) for job in jobs if not is_leaving(job))
+    return [ref for ref in found if ref is not None]
 
 
 async def all_statuses(place: Place) -> list[Status]:
@@ -114,12 +118,6 @@ def _seen(job: dict[str, Any], pods: _Found, clusters: _Found, workloads: _Found
         pods=tuple(pods.get(key, [])),
         blind=frozenset(blind.get(job["metadata"]["namespace"], ())),
     )
-
-
-def _refs(place: Place, jobs: Iterable[dict[str, Any]]) -> list[JobRef]:
-    """Return where the jobs are; those that are being deleted count as gone."""
-    found = (ref_of(job, context=place.context) for job in jobs if not is_leaving(job))
-    return [ref for ref in found if ref is not None]
 
 
 async def _jobs(place: Place, namespaces: Iterable[str | None], query: dict[str, str]) -> list[dict[str, Any]]:

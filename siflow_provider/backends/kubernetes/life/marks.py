@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
 
@@ -47,19 +47,19 @@ _KINDS = {"PyTorchJob": ("PyTorchJob", ""), "RayJob": ("RayJob", ""), "TrainJob"
 """Kind of an object -> kind of the form, and what a ref says of the object where that is another word."""
 
 
-def selector(run: str | None = None, attempt: int | None = None) -> str:
-    """Return the label selector of all our objects, of a run's, or of one attempt's.
+def selector(run: str | Sequence[str] | None = None, attempt: int | None = None) -> str:
+    """Return the label selector of all our objects, of a run's, of several runs', or of one attempt's.
 
     Example:
         >>> selector("0b5c", 2)
         'app.kubernetes.io/managed-by=siflow-provider,siflow-provider/run=0b5c,siflow-provider/attempt=2'
     """
-    wanted = {LABEL_MANAGED_BY: MANAGED_BY}
+    wanted = [f"{LABEL_MANAGED_BY}={MANAGED_BY}"]
     if run is not None:
-        wanted[LABEL_RUN] = run
+        wanted.append(f"{LABEL_RUN}={run}" if isinstance(run, str) else f"{LABEL_RUN} in ({','.join(run)})")
     if attempt is not None:
-        wanted[LABEL_ATTEMPT] = str(attempt)
-    return ",".join(f"{key}={value}" for key, value in wanted.items())
+        wanted.append(f"{LABEL_ATTEMPT}={attempt}")
+    return ",".join(wanted)
 
 
 def ref_of(job: Mapping[str, Any], *, context: str) -> JobRef | None:
@@ -95,7 +95,8 @@ def owner_text(thing: Mapping[str, Any]) -> str:
     labels, notes = metadata.get("labels") or {}, metadata.get("annotations") or {}
     if labels.get(LABEL_MANAGED_BY) == MANAGED_BY and LABEL_RUN in labels:
         dag, task = notes.get(f"{LABEL_PREFIX}dag-id", ""), notes.get(f"{LABEL_PREFIX}task-id", "")
-        whose = f"task {task!r} of DAG {dag!r}, " if dag else ""
+        place = notes.get(f"{LABEL_PREFIX}installation", "")
+        whose = f"task {task!r} of DAG {dag!r}{f' of {place!r}' if place else ''}, " if dag else ""
         return f"{whose}run {labels[LABEL_RUN]}, attempt {labels.get(LABEL_ATTEMPT, '?')}"
     makers = [entry.get("manager") for entry in metadata.get("managedFields") or []]
     who = labels.get(LABEL_MANAGED_BY) or next((maker for maker in makers if maker), None)

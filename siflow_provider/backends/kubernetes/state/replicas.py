@@ -96,7 +96,8 @@ def fallen(kind: Kind, job: Object, seen: Seen, told: Told) -> tuple[Member, ...
     """Return Ray's pods that failed and were replaced, under their role's name, or a worker's under the pod's own."""
     if kind != "RayJob":
         return ()
-    pods = [pod for pod in (*_of_this_stay(seen), *seen.pods) if dig(pod, "status", "phase") == "Failed"]
+    there = [pod for pod in (*_of_this_stay(seen), *seen.pods) if not _is_of_before(pod, job)]
+    pods = [pod for pod in there if dig(pod, "status", "phase") == "Failed"]
     cluster = _cluster_name(job, pods)
     out = []
     for pod in pods:
@@ -133,7 +134,14 @@ def _order(name: str) -> tuple[int, int]:
 
 
 def _by_name(kind: Kind, job: Object, pods: Iterable[Object]) -> Mapping[str, Object]:
-    return _ray_pods(job, pods) if kind == "RayJob" else _pytorch_pods(pods)
+    own = [pod for pod in pods if not _is_of_before(pod, job)]
+    return _ray_pods(job, own) if kind == "RayJob" else _pytorch_pods(own)
+
+
+def _is_of_before(pod: Object, job: Object) -> bool:
+    """Say whether the pod was there before the job: what a deleted job of the same run left, on its way out."""
+    made = moment(job, "metadata", "creationTimestamp")
+    return made is not None and not _is_younger(pod, made)
 
 
 def _made(pod: Object) -> str:
