@@ -1,5 +1,5 @@
 # Names for the scripts; everything works without make too.
-.PHONY: help demo test quick check bench golden lock clone
+.PHONY: help demo test quick check bench golden lock clone bare
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | sort
@@ -27,3 +27,6 @@ lock: ## resolve requirements/lock.txt and requirements/floor.txt anew
 
 clone: ## the README's commands in a fresh clone, timed
 	scripts/clean-clone
+
+bare: ## the same on a bare Debian 12, with the quick tests
+	scripts/clean-clone --bare --quick

@@ -25,6 +25,7 @@ OTHER_PROGRAMS = {
     "scripts/demo": "runs in tests/e2e",
     "scripts/test": "is what runs this",
     "scripts/clean-clone": "takes a clone and minutes",
+    "scripts/bare-debian": "takes a whole Debian and minutes",
     "scripts/control-plane": "runs in tests/integration",
     "pip": "asks a package registry",
     "kubectl": "is the reader's own, and speaks to the reader's cluster",
