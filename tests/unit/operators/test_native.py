@@ -84,13 +84,13 @@ def test_templates_and_outputs_of_tasks_inside_the_form_are_its_numbers(native: 
         },
         fault_tolerance=lambda before: {"max_retries": before["retries"].output},
         visible_in_group="{{ params.on }}",
-        env=lambda before: {"OF_A_TASK": before["retries"].output, "T": {"value": before["token"].output, "hidden": True}},
+        env=lambda before: {"N": before["retries"].output, "T": {"value": before["token"].output, "hidden": True}},
     )  # fmt: skip
     assert (task.task.workers, task.task.visible_in_group) == (5, True)
     assert task.task.fault_tolerance is not None
     assert task.task.fault_tolerance.max_retries == 2
     assert [flavor.resources.amounts["cpu"] for flavor in task.flavors] == [2]
-    assert task.env["OF_A_TASK"] == "2"
+    assert task.env["N"] == "2"
     assert task.hidden["T"].reveal() == "0.50000"
 
 
