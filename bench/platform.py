@@ -24,6 +24,7 @@ from contextlib import contextmanager
 
 import httpx
 
+from bench.bounds import is_kept
 from scripts.airflow_stack.settings import find_free_port
 from siflow_provider.backends.platform.backend import PlatformBackend
 from siflow_provider.backends.platform.mark import MARK_ENV, Mark
@@ -114,9 +115,7 @@ async def measure(url: str, count: int, seconds: float) -> bool:
     print(f" ({each / max(per_minute, 1):.0f} times fewer than one for each task every {POLL_SECONDS:g} s: {each:.0f})")
     print(f"       by call: {dict(found)}; CPU {100 * used / seconds:.1f} % of one core", end="")
     print(f"; memory of this process {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB at most")
-    kept = per_minute <= MOST_A_MINUTE
-    print(f"       bound of {MOST_A_MINUTE:g} requests a minute: {'kept' if kept else 'exceeded'}")
-    return kept
+    return is_kept("requests a minute", per_minute, MOST_A_MINUTE)
 
 
 def main() -> int:

@@ -4,7 +4,8 @@ On a real API server with real controllers, for each number of jobs and each tri
 waits for all of them in one event loop, counts the requests that leave the process (in aiohttp), its CPU time and its
 memory, then ends a sample of the jobs. Of each end two times are printed: `write`, from sending its terminal condition
 until the API server has it, which is that server's time and nobody's merit; and `event`, from there until the trigger
-fires. Their sum is the whole. The triggers keep their default intervals. Nothing is judged: it prints.
+fires. Their sum is the whole. The triggers keep their default intervals. Fails where ours tells an end too late or not
+at all, holds more memory than it may, or could not be measured.
 
     python -m bench.waiting [--jobs 100 1000 10000] [--hold 60] [--sample 100] [--over 20] [--limit 1800]
 
@@ -34,6 +35,7 @@ from typing import Any
 
 import httpx
 
+from bench.bounds import is_kept
 from bench.waiting_jobs import Maker, TooSlow
 from bench.waiting_triggers import CONNECTION, JOBS, OURS, PODS, Held, Order
 from siflow_provider.errors import BackendError
@@ -44,6 +46,8 @@ from tests.control_plane.queues import Queues, unique
 KINDS = (OURS, JOBS, PODS)
 MISFITS = (TooSlow, httpx.HTTPError, BackendError, AssertionError, RuntimeError)
 """The cluster or the machine gave up at this size; the others may go well."""
+LATEST_SECONDS, MOST_MIB = 2.0, 1024.0
+"""What ours promises for ten thousand jobs, and so for fewer."""
 COMPARED = ("requests/min", "CPU s/min", "MiB", "event p50 s", "event p99 s")
 
 
@@ -248,9 +252,20 @@ def measure(plane: ControlPlane, count: int, trigger: str, options: argparse.Nam
         admin.close()
 
 
-def measure_all(count: int, options: argparse.Namespace) -> None:
-    """Measure every trigger with that many jobs, and print."""
-    results, misfits = {}, {}
+def keeps_bounds(result: Result) -> bool:
+    """Say whether our trigger did what it promises, each bound in a line of its own."""
+    found = figures(result)
+    return all([
+        is_kept("seconds until all but one of a hundred ends are told", found["event p99 s"], LATEST_SECONDS),
+        is_kept("MiB", found["MiB"], MOST_MIB),
+        is_kept("ends that were not told", result.missing, 0),
+    ])  # fmt: skip
+
+
+def measure_all(count: int, options: argparse.Namespace) -> bool:
+    """Measure every trigger with that many jobs, and print; say whether ours kept its bounds."""
+    results: dict[str, Result] = {}
+    misfits = {}
     for trigger in options.triggers:
         begun = time.monotonic()
         try:
@@ -263,10 +278,11 @@ def measure_all(count: int, options: argparse.Namespace) -> None:
             took = time.monotonic() - begun
             print(f"{count:,} jobs, {trigger}: {', '.join(cells)}; took {took:.0f} s in all", flush=True)
     report(count, results, misfits)
+    return OURS not in options.triggers or (OURS in results and keeps_bounds(results[OURS]))
 
 
-def main() -> None:
-    """Measure and print."""
+def main() -> int:
+    """Measure and print; 1 where ours exceeded a bound."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--jobs", type=int, nargs="+", default=[100, 1000], help="how many wait")
     parser.add_argument("--triggers", nargs="+", choices=KINDS, default=KINDS)
@@ -277,9 +293,8 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=1800, help="seconds for making the jobs, and for settling")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended before the end"))  # what was made is removed
-    for count in options.jobs:
-        measure_all(count, options)
+    return 0 if all([measure_all(count, options) for count in options.jobs]) else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
