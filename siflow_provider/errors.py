@@ -3,6 +3,7 @@
     SiflowError
     ├── SpecError               a form, catalog or file is wrong; carries every problem at once
     ├── UsageError              a command or call is wrong (unknown run, option that contradicts)
+    │   └── ConnectionMissing   Airflow answers that this process has no such connection
     ├── UnsupportedError        this backend can't carry these fields; carries every reason
     ├── NeverAdmissibleError    the task could not be admitted even in an empty cluster
     ├── BackendError            the backend answered with an error that waiting will not cure
@@ -29,6 +30,7 @@ __all__ = [
     "AccessDenied",
     "BackendError",
     "BackendUnavailable",
+    "ConnectionMissing",
     "NameTaken",
     "NeverAdmissibleError",
     "NoRoomYet",
@@ -107,6 +109,10 @@ class SpecError(SiflowError):
 
 class UsageError(SiflowError):
     """A command, call or name that can't be understood or does not exist."""
+
+
+class ConnectionMissing(UsageError):
+    """Airflow says for certain that there is no such connection in the process that asks."""
 
 
 class UnsupportedError(SiflowError):

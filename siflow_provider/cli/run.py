@@ -20,7 +20,7 @@ from siflow_provider.errors import UsageError
 if TYPE_CHECKING:
     from siflow_provider.backends.settings import Settings
     from siflow_provider.core.launch import QuotaPolicy
-    from siflow_provider.core.run import RunEnd
+    from siflow_provider.core.outcome import RunEnd
     from siflow_provider.core.status import LogSelection
     from siflow_provider.spec.resolve import ResolvedTask
 
@@ -82,9 +82,9 @@ def _chosen(option: str, value: str, choices: Sequence[str]) -> Any:
 async def _follow(settings: Settings, task: ResolvedTask, selection: LogSelection, quota: QuotaPolicy) -> RunEnd:
     from siflow_provider.backends import make_backend
     from siflow_provider.core.identity import Identity
+    from siflow_provider.core.outcome import RunEnd
     from siflow_provider.core.policy import follow_policy
     from siflow_provider.core.protocol import RenderContext
-    from siflow_provider.core.run import RunEnd
     from siflow_provider.core.run import run as run_to_end
     from siflow_provider.core.veil import Veil
 

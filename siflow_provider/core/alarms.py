@@ -5,13 +5,20 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from siflow_provider.core.clocks import duration_text
+from siflow_provider.core.outcome import OutcomeKind
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from siflow_provider.core.outcome import AlertRule, Reporter
     from siflow_provider.core.status import Status
 
-__all__ = ["Alarms"]
+__all__ = ["LONG_QUEUE", "Alarms"]
+
+LONG_QUEUE = "queued_too_long"
+_EVENTS = {OutcomeKind.RETRY: "retrying", OutcomeKind.LOST: "failed"}
+_WORDS = {"retrying": "failed and is tried again", "stopped": "was stopped"}
 
 
 class Alarms:
@@ -40,6 +47,17 @@ class Alarms:
             task = asyncio.create_task(self._send(rule, event, status, text), name=f"siflow-alert-{event}")
             self._sending.add(task)
             task.add_done_callback(self._sending.discard)
+
+    def fire_end(self, kind: OutcomeKind, status: Status) -> None:
+        """Tell of the end of an attempt; `status` holds its failure."""
+        event = _EVENTS.get(kind, str(kind))
+        why = "" if status.failure is None else f": {status.failure.category}: {status.failure.summary}"
+        self.fire(event, status, f"{status.ref.name} {_WORDS.get(event, event)}{why}")
+
+    def fire_long_queue(self, status: Status, seconds: float) -> None:
+        """Tell those who want to know after so many seconds in the queue."""
+        text = f"{status.ref.name} has been in the queue for {duration_text(round(seconds))}"
+        self.fire(LONG_QUEUE, status, text, after=seconds)
 
     def next_length(self, event: str) -> float | None:
         """Return the shortest length at which a rule that was not told yet wants to hear of `event`."""

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 from siflow_provider.core.frozen import Frozen
 from siflow_provider.core.launch import Launched, launch, submit_best, submit_to
 from siflow_provider.core.moves import Moves
+from siflow_provider.core.no_room import NoRoom
 from siflow_provider.core.outcome import FollowPolicy, Outcome, OutcomeKind, Totals
 from siflow_provider.core.patience import UNTIL_ALLOWED, patiently
 from siflow_provider.core.placement import ask_others
 from siflow_provider.core.recovery import attempts_allowed, backoff_seconds, retries_used
 from siflow_provider.core.status import JobRef, LogCursor, Phase, Status
+from siflow_provider.core.trail import Trail
 
 if TYPE_CHECKING:
     from siflow_provider.core.identity import Identity
@@ -40,6 +42,7 @@ class Ledger(Frozen):
         told_until: events up to this moment have been noted.
         flavor: index of the instance that the current attempt uses.
         generation: which of the runs with the same ids this is.
+        moving: index of the instance to which a move waits to be submitted, its old place given up; else None.
     """
 
     totals: Totals = Totals()
@@ -49,6 +52,7 @@ class Ledger(Frozen):
     told_until: datetime | None = None
     flavor: int = 0
     generation: int = 0
+    moving: int | None = None
 
     def applied(self, policy: FollowPolicy) -> FollowPolicy:
         """Return the run's policy as it holds for the current attempt."""
@@ -94,7 +98,7 @@ async def first_attempt(
     """Launch the run, or adopt its newest attempt together with what earlier ones took.
 
     Raises:
-        UnsupportedError, NeverAdmissibleError, NameTaken: as `launch`.
+        UnsupportedError, NeverAdmissibleError, NameTaken, NoRoom: as `launch`.
     """
     launched = await launch(backend, task, context, quota=quota, reporter=reporter)
     ledger = Ledger(flavor=launched.flavor, generation=launched.generation)
@@ -133,6 +137,7 @@ async def next_attempt(
     Raises:
         ValueError: the outcome asks for no further attempt.
         NameTaken: an object of the next name belongs to somebody else.
+        NoRoom: there is no room for it now.
     """
     held = _Held(backend, task, context, policy, reporter)
     match outcome.kind:
@@ -191,26 +196,41 @@ async def _retry(held: _Held, outcome: Outcome, ledger: Ledger, quota: QuotaPoli
 
 
 async def _move(held: _Held, outcome: Outcome, ledger: Ledger) -> Step:
+    """Submit to an instance with room, or stay; where the old place is given up already, only submit."""
+    if ledger.moving is None:
+        moved = await _given_up(held, outcome, ledger)
+        if moved is None:
+            stays = ledger.model_copy(update={"stayed": outcome.totals.queued_seconds, "told_until": datetime.now(UTC)})
+            return Step(outcome.ref, stays.applied(held.policy), outcome.cursor, stays)
+        ledger = moved
+    context = held.for_attempt(outcome.ref.attempt + 1, ledger)
+    try:
+        launched = await submit_to(held.backend, held.task, context, ledger.moving or 0, reporter=held.reporter)
+    except NoRoom as none:
+        none.ledger = ledger
+        raise
+    return _step(held, launched, ledger.model_copy(update={"moving": None}))
+
+
+async def _given_up(held: _Held, outcome: Outcome, ledger: Ledger) -> Ledger | None:
+    """Give the old place up for an instance with room, and return what goes there; None where there is none."""
     ref, reporter, flavors = outcome.ref, held.reporter, held.task.flavors
     flavor = await ask_others(held.backend, held.task, ledger.flavor)
     if flavor is None or not await _still_queued(held.backend, ref, reporter):
-        stays = ledger.model_copy(update={"stayed": outcome.totals.queued_seconds, "told_until": datetime.now(UTC)})
-        return Step(ref, stays.applied(held.policy), outcome.cursor, stays)
+        return None
     old, new = flavors[ledger.flavor].instance, flavors[flavor].instance
     reporter.note(f"moving from {old} to {new}, which has room now; the place in the old queue is given up")
     # gone, not only stopped: a follower that starts anew must not take the old place for a run that somebody stopped
     await patiently(
         lambda: held.backend.delete(ref), what=f"giving up {ref.name}", reporter=reporter, ride=UNTIL_ALLOWED
     )
-    moved = Ledger(
+    return Ledger(
         totals=ledger.totals.plus(outcome.totals),
         moves=ledger.moves + 1,
         queued_before=ledger.queued_before + outcome.totals.queued_seconds,
         generation=ledger.generation,
+        moving=flavor,
     )
-    context = held.for_attempt(ref.attempt + 1, moved)
-    launched = await submit_to(held.backend, held.task, context, flavor, reporter=reporter)
-    return _step(held, launched, moved)
 
 
 async def _still_queued(backend: TrainingBackend, ref: JobRef, reporter: Reporter) -> bool:
@@ -229,7 +249,7 @@ async def _adopted_ledger(
     backend: TrainingBackend, task: ResolvedTask, identity: Identity, ref: JobRef, reporter: Reporter
 ) -> Ledger:
     """Return what the earlier attempts of a run left behind, read back from what there is of them."""
-    totals = await _earlier_totals(backend, identity.for_attempt(ref.attempt), reporter)
+    totals = await _earlier_totals(backend, task, identity.for_attempt(ref.attempt), reporter)
     if len(task.flavors) == 1:
         return Ledger(totals=totals)  # nothing to move to
     status = await patiently(lambda: backend.status(ref), what=f"asking for {ref.name}", reporter=reporter)
@@ -240,11 +260,13 @@ async def _adopted_ledger(
     )
 
 
-async def _earlier_totals(backend: TrainingBackend, identity: Identity, reporter: Reporter) -> Totals:
-    totals, now = Totals(), datetime.now(UTC)
+async def _earlier_totals(
+    backend: TrainingBackend, task: ResolvedTask, identity: Identity, reporter: Reporter
+) -> Totals:
+    totals, now, trail = Totals(), datetime.now(UTC), Trail.of(task, identity)
     for number in range(1, identity.attempt):
         earlier = await patiently(
-            lambda number=number: _status_of(backend, identity.for_attempt(number)),  # type: ignore[misc]
+            lambda number=number: _status_of(backend, identity.for_attempt(number), trail),  # type: ignore[misc]
             what=f"asking for attempt {number}",
             reporter=reporter,
         )
@@ -254,6 +276,6 @@ async def _earlier_totals(backend: TrainingBackend, identity: Identity, reporter
     return totals
 
 
-async def _status_of(backend: TrainingBackend, identity: Identity) -> Status | None:
-    ref = await backend.find(identity)
+async def _status_of(backend: TrainingBackend, identity: Identity, trail: Trail) -> Status | None:
+    ref = await backend.find(identity, trail=trail)
     return None if ref is None else await backend.status(ref)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from siflow_provider.core.outcome import Reporter
     from siflow_provider.core.protocol import Backend, FoundRun, RenderContext
     from siflow_provider.core.status import JobRef, Status
+    from siflow_provider.core.trail import Trail
 
 __all__ = ["end_older", "find_all", "find_mine", "find_own"]
 
@@ -36,7 +37,7 @@ _AT_ONCE = 4
 _SAME_IDS = "DAG run with the same ids"
 
 
-async def find_all(backend: Backend, identity: Identity, *, context: str | None = None) -> dict[int, FoundRun]:
+async def find_all(backend: Backend, identity: Identity, *, trail: Trail | None = None) -> dict[int, FoundRun]:
     """Return the newest attempt of every run with these ids, by its generation, whichever DAG run made it.
 
     Any of them may have been removed while a later one lives.
@@ -44,21 +45,22 @@ async def find_all(backend: Backend, identity: Identity, *, context: str | None 
     found: dict[int, FoundRun] = {}
     numbers = range(_AT_ONCE)
     while True:
-        there = await backend.find_each([identity.of_generation(number) for number in numbers], context=context)
+        there = await backend.find_each([identity.of_generation(number) for number in numbers], trail=trail)
         found |= {number: one for number, one in zip(numbers, there, strict=True) if one is not None}
         if not any(there):
             return found
         numbers = range(numbers.stop, numbers.stop + _AT_ONCE)
 
 
-async def find_mine(backend: Backend, context: RenderContext) -> JobRef | None:
+async def find_mine(backend: Backend, context: RenderContext, *, trail: Trail | None = None) -> JobRef | None:
     """Return the newest attempt that this very task instance has submitted; None when there is none.
 
     Args:
         backend: opened.
         context: whose run it is.
+        trail: as `Backend.find_each` takes it.
     """
-    found = await find_all(backend, context.identity)
+    found = await find_all(backend, context.identity, trail=trail)
     for _, one in sorted(found.items(), reverse=True):
         if not one.leaving and _is_own(await backend.status(one.ref), context):
             return one.ref
@@ -66,7 +68,7 @@ async def find_mine(backend: Backend, context: RenderContext) -> JobRef | None:
 
 
 async def find_own(
-    backend: Backend, context: RenderContext, reporter: Reporter, *, place: str
+    backend: Backend, context: RenderContext, reporter: Reporter, *, trail: Trail
 ) -> tuple[RenderContext, Status | None]:
     """Return the context of this task instance's own run, and what its newest attempt does where there is one.
 
@@ -77,14 +79,14 @@ async def find_own(
         backend: opened.
         context: of the first generation.
         reporter: who is told.
-        place: as `Backend.find_latest` takes `context`.
+        trail: as `Backend.find_each` takes it.
 
     Raises:
         NameTaken: a run with these ids lives that may be another Airflow's.
         BackendUnavailable: an earlier one does not end.
     """
     found = await patiently(
-        lambda: find_all(backend, context.identity, context=place),
+        lambda: find_all(backend, context.identity, trail=trail),
         what="looking for an earlier submission",
         reporter=reporter,
     )
@@ -103,18 +105,18 @@ async def find_own(
             return own, None if one.leaving else status
         others[number] = one, status
     for one, status in others.values():
-        await _make_way(backend, context, one, status, reporter)
+        await _make_way(backend, context, one, status, reporter, trail=trail)
     return replace(context, identity=context.identity.of_generation(max(others, default=-1) + 1)), None
 
 
 async def _make_way(
-    backend: Backend, context: RenderContext, one: FoundRun, status: Status, reporter: Reporter
+    backend: Backend, context: RenderContext, one: FoundRun, status: Status, reporter: Reporter, *, trail: Trail
 ) -> None:
     """See to it that a run of another task instance with the same ids does not run beside this one's."""
     name = one.ref.name
     if one.leaving:
         await patiently(
-            lambda: _removed(backend, status, context), what=f"waiting until nothing of {name} is left",
+            lambda: _removed(backend, status, context, trail), what=f"waiting until nothing of {name} is left",
             reporter=reporter,
         )  # fmt: skip
     elif status.phase.terminal:
@@ -125,7 +127,7 @@ async def _make_way(
         await _expect_end(backend, status, reporter)
 
 
-async def _removed(backend: Backend, status: Status, context: RenderContext) -> None:
+async def _removed(backend: Backend, status: Status, context: RenderContext, trail: Trail) -> None:
     """Return when a run that somebody deletes is gone, without a word of ours on it.
 
     Raises:
@@ -133,7 +135,8 @@ async def _removed(backend: Backend, status: Status, context: RenderContext) -> 
     """
     ref = status.ref
     runs = [context.identity.of_generation(number) for number in range(_AT_ONCE)]
-    there = await backend.find_each([run for run in runs if run.task_uuid == ref.task_uuid], context=ref.context)
+    same = [run for run in runs if run.task_uuid == ref.task_uuid]
+    there = await backend.find_each(same, trail=replace(trail, context=ref.context))
     if any(one is not None and one.ref.uid == ref.uid for one in there):
         raise BackendUnavailable(f"{ref.name} of an earlier {_SAME_IDS} is still being removed.")
     await backend.stop(ref, by=f"{STOPPED_BY} a new {_SAME_IDS}")  # its processes may go after it

@@ -11,9 +11,9 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from siflow_provider.core.alarms import Alarms
+from siflow_provider.core.alarms import LONG_QUEUE, Alarms
 from siflow_provider.core.checkpoints import Checkpoints
-from siflow_provider.core.clocks import Clock, Sight, due_clock, duration_text, next_moment, stopper
+from siflow_provider.core.clocks import Clock, Sight, due_clock, next_moment, stopper
 from siflow_provider.core.endings import Ending, judge
 from siflow_provider.core.expiry import delete_run, note_stacks, stop_run
 from siflow_provider.core.narration import Narrator
@@ -33,8 +33,6 @@ _DRAIN_SILENCE_SECONDS = 30.0
 _STOP_SECONDS = 60.0
 _LONGEST_SLEEP_SECONDS = 3600.0  # a machine's clock may be set while we sleep
 _LINKS_SECONDS = 1.0
-_QUEUED_TOO_LONG = "queued_too_long"
-_EVENT_WORDS = {"retrying": "failed and is tried again", "stopped": "was stopped"}
 
 
 def utc_now() -> datetime:
@@ -188,8 +186,7 @@ class _Follower:
         if self._sight is None or self._sight.status.phase is not Phase.QUEUED:
             return
         queued = self._sight.queued_seconds(now)
-        text = f"{self._ref.name} has been in the queue for {duration_text(round(queued))}"
-        self._alarms.fire(_QUEUED_TOO_LONG, self._sight.status, text, after=queued)
+        self._alarms.fire_long_queue(self._sight.status, queued)
 
     async def _sleep(self, now: datetime) -> None:
         moments = [next_moment(self._policy, self._look()), self._long_queue_moment()]
@@ -203,7 +200,7 @@ class _Follower:
             return
 
     def _long_queue_moment(self) -> datetime | None:
-        length = self._alarms.next_length(_QUEUED_TOO_LONG)
+        length = self._alarms.next_length(LONG_QUEUE)
         if length is None or self._sight is None or self._sight.status.phase is not Phase.QUEUED:
             return None
         return self._sight.queue_start + timedelta(seconds=length)
@@ -259,10 +256,7 @@ class _Follower:
         return active is not None and (self._now() - active).total_seconds() >= _DRAIN_SILENCE_SECONDS
 
     def _tell_end(self, ending: Ending) -> None:
-        event = {OutcomeKind.RETRY: "retrying", OutcomeKind.LOST: "failed"}.get(ending.kind, str(ending.kind))
-        why = "" if ending.failure is None else f": {ending.failure.category}: {ending.failure.summary}"
-        status = replace(self._last_known(), phase=ending.phase, failure=ending.failure)
-        self._alarms.fire(event, status, f"{self._ref.name} {_EVENT_WORDS.get(event, event)}{why}")
+        self._alarms.fire_end(ending.kind, replace(self._last_known(), phase=ending.phase, failure=ending.failure))
 
     def _outcome(self, ending: Ending) -> Outcome:
         now = self._now()

@@ -6,18 +6,19 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from siflow_provider.core.alarms import Alarms
-from siflow_provider.core.clocks import duration_text
 from siflow_provider.core.earlier import find_own
+from siflow_provider.core.no_room import NoRoom
 from siflow_provider.core.patience import UNTIL_ALLOWED, patiently
 from siflow_provider.core.placement import Offer, ask_offers, choose, instance_of, prefer
 from siflow_provider.core.policy import alert_rules
 from siflow_provider.core.quota import QuotaReport, Verdict
 from siflow_provider.core.status import Failure, FailureClass, JobRef, Phase, Status
-from siflow_provider.errors import BackendError, BackendUnavailable, NeverAdmissibleError, NoRoomYet, UnsupportedError
+from siflow_provider.core.trail import Trail
+from siflow_provider.errors import BackendUnavailable, NeverAdmissibleError, NoRoomYet, UnsupportedError
 
 if TYPE_CHECKING:
     from siflow_provider.core.outcome import Reporter
-    from siflow_provider.core.protocol import RenderContext, TrainingBackend
+    from siflow_provider.core.protocol import Manifest, RenderContext, TrainingBackend
     from siflow_provider.spec.resolve import ResolvedTask
 
 __all__ = ["Launched", "QuotaPolicy", "launch", "submit_best", "submit_to"]
@@ -59,13 +60,14 @@ async def launch(
         UnsupportedError: the backend can't carry the task; all reasons at once.
         NeverAdmissibleError: with `quota="require"`, when no listed instance could ever take the task.
         NameTaken: an object of that name belongs to somebody else.
+        NoRoom: the backend has no room for it now.
     """
     reasons = backend.unsupported(task)
     if reasons:
         raise UnsupportedError(reasons, backend=backend.name)
     for warning in backend.warnings(task):
         reporter.note(warning, warning=True)
-    context, found = await find_own(backend, context, reporter, place=task.context or "")
+    context, found = await find_own(backend, context, reporter, trail=Trail.of(task, context.identity))
     if found is not None:
         ref, flavor = found.ref, instance_of(task, found)
         attempt = f", attempt {ref.attempt}" if ref.attempt > 1 else ""
@@ -88,6 +90,7 @@ async def submit_best(
     Raises:
         NeverAdmissibleError: with `quota="require"`, when no listed instance could ever take the task.
         NameTaken: an object of that name belongs to somebody else.
+        NoRoom: the backend has no room for it now.
     """
     flavor = 0
     if quota != "ignore":
@@ -105,23 +108,20 @@ async def submit_to(
 
     Raises:
         NameTaken: an object of that name belongs to somebody else.
-        BackendError: the backend had no room for it within `queue_timeout`.
+        NoRoom: the backend has no room for it now.
     """
     context = replace(context, moves=context.moves.model_copy(update={"flavor": flavor}))
     manifest = backend.render(prefer(task, flavor), context)
-    limit = task.task.queue_timeout
     try:
         ref = await patiently(
             lambda: backend.submit(manifest),
             what=f"submitting {manifest.name}",
             reporter=reporter,
-            room_within=limit,
             # this try could submit its first attempt
             ride=UNTIL_ALLOWED if context.identity.attempt > 1 else BackendUnavailable,
         )
     except NoRoomYet as error:
-        waited = f"queue_timeout of {duration_text(limit or 0.0)}"
-        raise BackendError(f"timeout: {manifest.name} could not be submitted within {waited}: {error}") from error
+        raise NoRoom(_future(backend, manifest), str(error)) from error
     where = f" on {task.flavors[flavor].instance}" if len(task.flavors) > 1 else ""
     reporter.note(f"submitted {ref.kind} {ref.name} to {backend.name}{where}")
     return Launched(ref, adopted=False, flavor=flavor, generation=context.identity.generation)
@@ -139,7 +139,23 @@ async def _complete(
     identity = context.identity.for_attempt(ref.attempt)
     manifest = backend.render(there, replace(context, identity=identity, moves=found.moves))
     if manifest.name == ref.name:  # else a template in the prefix gave another one, and there is one run a try
-        await patiently(lambda: backend.submit(manifest), what=f"completing {ref.name}", reporter=reporter)
+        try:
+            await patiently(lambda: backend.submit(manifest), what=f"completing {ref.name}", reporter=reporter)
+        except NoRoomYet as error:
+            raise NoRoom(ref, str(error)) from error
+
+
+def _future(backend: TrainingBackend, manifest: Manifest) -> JobRef:
+    """Return the ref of a run that is not there, and may never be."""
+    identity = manifest.context.identity
+    return JobRef(
+        backend=backend.name,
+        kind=manifest.task.task.kind,
+        name=manifest.name,
+        uid="",
+        task_uuid=identity.task_uuid,
+        attempt=identity.attempt,
+    )
 
 
 async def _apply_quota(
@@ -190,15 +206,7 @@ def _proof(task: ResolvedTask, offers: list[Offer]) -> str:
 async def _alert_never(
     backend: TrainingBackend, task: ResolvedTask, context: RenderContext, proof: str, reporter: Reporter
 ) -> None:
-    identity = context.identity
-    ref = JobRef(
-        backend=backend.name,
-        kind=task.task.kind,
-        name=backend.render(task, context).name,
-        uid="",
-        task_uuid=identity.task_uuid,
-        attempt=identity.attempt,
-    )
+    ref = _future(backend, backend.render(task, context))
     failure = Failure(category=FailureClass.QUOTA, summary=f"this task can never be admitted: {proof}")
     status = replace(Status(ref=ref, phase=Phase.FAILED), failure=failure)
     alarms = Alarms(alert_rules(task), reporter)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol
@@ -10,7 +11,7 @@ from typing import Any, Protocol
 from siflow_provider.core.frozen import Frozen
 from siflow_provider.core.status import Failure, JobRef, LogCursor, LogLine, LogSelection, Phase, Status
 
-__all__ = ["AlertRule", "FollowPolicy", "Outcome", "OutcomeKind", "Reporter", "Totals"]
+__all__ = ["AlertRule", "FollowPolicy", "Outcome", "OutcomeKind", "Reporter", "RunEnd", "Totals"]
 
 
 class AlertRule(Frozen):
@@ -135,6 +136,23 @@ class Outcome(Frozen):
         if self.results is not None:
             out["results"] = self.results
         return out
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnd:
+    """How a run ended.
+
+    Attributes:
+        outcome: of its last attempt; never `retry` or `move`.
+        totals: what the attempts before it took.
+    """
+
+    outcome: Outcome
+    totals: Totals
+
+    def summary(self) -> dict[str, Any]:
+        """Return what the operator pushes as `return_value`."""
+        return self.outcome.summary(before=self.totals)
 
 
 class Reporter(Protocol):

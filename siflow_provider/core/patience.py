@@ -1,12 +1,18 @@
-"""Rides out a backend that gives no answer, or has no room, for a while: back-off with jitter, and one warning."""
+"""Rides out a backend that gives no answer for a while: back-off with jitter, and one warning."""
 
 from __future__ import annotations
 
-import asyncio
 import random
 from typing import TYPE_CHECKING, TypeVar
 
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_random_exponential
+from tenacity import (
+    AsyncRetrying,
+    RetryCallState,
+    retry_if_exception_type,
+    retry_if_not_exception_type,
+    stop_after_attempt,
+    wait_random_exponential,
+)
 
 from siflow_provider.core.recovery import backoff_seconds
 from siflow_provider.errors import AccessDenied, BackendError, BackendUnavailable, NoRoomYet
@@ -35,7 +41,6 @@ async def patiently(
     what: str,
     reporter: Reporter,
     tries: int = 10,
-    room_within: float | None = None,
     ride: type[BackendError] | tuple[type[BackendError], ...] = BackendUnavailable,
 ) -> _T:
     """Await `call()` until it answers; for calls that may be repeated without harm.
@@ -45,11 +50,11 @@ async def patiently(
         what: what is done, for the warning: "submitting bert-3f9c1a7".
         reporter: hears of the first failure, and of no other.
         tries: how often at most without an answer; ten are about three minutes.
-        room_within: seconds for which to wait for room (`NoRoomYet`); None = without an end.
         ride: after which errors to try again: `UNTIL_ALLOWED` = refusals too; `BackendError` = whatever it is.
 
     Raises:
-        BackendError: of the last try; `NoRoomYet` when there was no room in that time.
+        NoRoomYet: there is no room, which is waited for otherwise (`core.no_room`).
+        BackendError: of the last try.
     """
 
     async def once() -> _T:  # tenacity awaits what it can see to be a coroutine function
@@ -60,9 +65,9 @@ async def patiently(
             reporter.note(f"{what}: {_trouble(state.outcome.exception())}", warning=True)
 
     retrying = AsyncRetrying(
-        retry=retry_if_exception_type(ride),
+        retry=retry_if_exception_type(ride) & retry_if_not_exception_type(NoRoomYet),
         wait=wait_random_exponential(multiplier=1, max=_LONGEST_PAUSE),
-        stop=_limit(tries, room_within),
+        stop=stop_after_attempt(tries),
         before_sleep=warn,
         reraise=True,
     )
@@ -70,18 +75,4 @@ async def patiently(
 
 
 def _trouble(error: BaseException | None) -> str:
-    if isinstance(error, NoRoomYet):
-        return f"no room, waiting for it ({error})"
     return f"{'no answer' if isinstance(error, BackendUnavailable) else 'refused'}, trying again ({error})"
-
-
-def _limit(tries: int, room_within: float | None) -> Callable[[RetryCallState], bool]:
-    time = asyncio.get_running_loop().time
-    begun = time()
-
-    def gives_up(state: RetryCallState) -> bool:
-        if state.outcome is not None and isinstance(state.outcome.exception(), NoRoomYet):
-            return room_within is not None and time() - begun >= room_within
-        return state.attempt_number >= tries
-
-    return gives_up

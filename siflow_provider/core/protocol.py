@@ -17,6 +17,7 @@ from siflow_provider.core.status import JobRef, LogCursor, LogLine, LogSelection
 if TYPE_CHECKING:
     from siflow_provider.core.identity import Identity
     from siflow_provider.core.quota import QuotaReport
+    from siflow_provider.core.trail import Trail
     from siflow_provider.errors import Reason
     from siflow_provider.spec.hidden import Hidden
     from siflow_provider.spec.resolve import ResolvedTask
@@ -137,31 +138,31 @@ class Backend(Protocol):
         """
         ...
 
-    async def find(self, identity: Identity) -> JobRef | None:
+    async def find(self, identity: Identity, *, trail: Trail | None = None) -> JobRef | None:
         """Return this very attempt of a run, by its labels; None when it was never submitted or has been deleted."""
         ...
 
-    async def find_latest(self, run: Identity | JobRef, *, context: str | None = None) -> JobRef | None:
+    async def find_latest(self, run: Identity | JobRef, *, trail: Trail | None = None) -> JobRef | None:
         """Return the newest attempt of a run, by its `task_uuid`, whatever attempt is given.
 
         Args:
             run: which.
-            context: kubeconfig context that the run's task goes to, "" for the connection's own: that one must answer
-                before None is returned, others are asked as far as they do. None, with an identity: all must answer.
+            trail: where to look, and by which names where its labels can't be searched for; None: everywhere, and all
+                places must answer.
 
         Raises:
             BackendError: nothing is found, and a place that may hold the run gave no answer.
         """
         ...
 
-    async def find_each(self, runs: Sequence[Identity], *, context: str | None = None) -> list[FoundRun | None]:
+    async def find_each(self, runs: Sequence[Identity], *, trail: Trail | None = None) -> list[FoundRun | None]:
         """Return the newest attempt of each run, in their order, and None for one that is not there.
 
         Unlike `find_latest` it also tells of a run that is being deleted while something of it is still there.
 
         Args:
             runs: which; a few.
-            context: as for `find_latest`.
+            trail: as for `find_latest`.
 
         Raises:
             BackendError: as for `find_latest`.

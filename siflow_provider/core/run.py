@@ -6,10 +6,11 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from siflow_provider.core.attempts import first_attempt, next_attempt, rest
+from siflow_provider.core.attempts import Ledger, first_attempt, next_attempt, rest
 from siflow_provider.core.expiry import finish_run
 from siflow_provider.core.follow import follow, utc_now
-from siflow_provider.core.outcome import Outcome, OutcomeKind, Totals
+from siflow_provider.core.no_room import RoomWait
+from siflow_provider.core.outcome import Outcome, OutcomeKind, RunEnd
 from siflow_provider.core.status import Failure, FailureClass, Phase
 
 if TYPE_CHECKING:
@@ -23,24 +24,7 @@ if TYPE_CHECKING:
     from siflow_provider.core.status import JobRef
     from siflow_provider.spec.resolve import ResolvedTask
 
-__all__ = ["RunEnd", "run"]
-
-
-@dataclass(frozen=True, slots=True)
-class RunEnd:
-    """How a run ended.
-
-    Attributes:
-        outcome: of its last attempt; never `retry` or `move`.
-        totals: what the attempts before it took.
-    """
-
-    outcome: Outcome
-    totals: Totals
-
-    def summary(self) -> dict[str, Any]:
-        """Return what the operator pushes as `return_value`."""
-        return self.outcome.summary(before=self.totals)
+__all__ = ["run"]
 
 
 async def run(
@@ -71,18 +55,36 @@ async def run(
     Raises:
         UnsupportedError, NeverAdmissibleError, NameTaken, BackendError: as `launch` and `follow`.
     """
-    step = await first_attempt(backend, task, context, policy, reporter, quota=quota)
-    published = None
-    while True:
+    make = _Submitting(backend, task, context, policy, reporter, quota).make
+    room = RoomWait(backend, policy, reporter, stop_asked=stop_asked, clock=clock)
+    step, published = await room.until(make, None, Ledger()), None
+    while not isinstance(step, RunEnd):
         published = _publish(step.ref, published, on_ref)
         outcome = await follow(backend, step.ref, step.policy, reporter, cursor=step.cursor, clock=clock)
         if outcome.kind is OutcomeKind.RETRY and (by := await _rested(step, policy, reporter, outcome, stop_asked)):
             outcome = _stopped_between(outcome, by)
         if outcome.final:
             return await _finished(backend, step, outcome, reporter)
-        step = await next_attempt(
-            backend, task, context, policy, reporter, outcome=outcome, ledger=step.ledger, quota=quota, rested=True
-        )
+        step = await room.until(make, outcome, step.ledger)
+    return step
+
+
+@dataclass(frozen=True, slots=True)
+class _Submitting:
+    """What submits the first attempt, or the one that an outcome asks for."""
+
+    backend: TrainingBackend
+    task: ResolvedTask
+    context: RenderContext
+    policy: FollowPolicy
+    reporter: Reporter
+    quota: QuotaPolicy
+
+    async def make(self, outcome: Outcome | None, ledger: Ledger) -> Step:
+        whole = (self.backend, self.task, self.context, self.policy, self.reporter)
+        if outcome is None:
+            return await first_attempt(*whole, quota=self.quota)
+        return await next_attempt(*whole, outcome=outcome, ledger=ledger, quota=self.quota, rested=True)
 
 
 async def _finished(backend: TrainingBackend, step: Step, outcome: Outcome, reporter: Reporter) -> RunEnd:

@@ -12,7 +12,7 @@ from airflow.sdk import BaseHook
 
 from siflow_provider.backends import make_backend
 from siflow_provider.backends.settings import Settings
-from siflow_provider.errors import BackendUnavailable, SiflowError, UsageError
+from siflow_provider.errors import BackendUnavailable, ConnectionMissing, SiflowError, UsageError
 from siflow_provider.hooks.process import (
     NOT_FOUND,
     ais_surely_missing,
@@ -85,22 +85,25 @@ class SiflowHook(BaseHook):
                 environment lacks the connection) must not look for the run there.
 
         Raises:
-            UsageError: there is no such connection, or its content is wrong; says how to mend it.
+            ConnectionMissing: there is no such connection; says how to mend it.
+            UsageError: its content is wrong, or leads elsewhere.
             BackendUnavailable: Airflow can't tell now.
         """
         if self._settings is None:
+            missing = False
             try:
                 found = self._parsed(await read_connection(self.siflow_conn_id))
             except NOT_FOUND:
                 found = self._without_connection(sure=await ais_surely_missing(self.siflow_conn_id))
+                missing = True
+            if expected and found.backend != expected:
+                raise (ConnectionMissing if missing else UsageError)(  # and it is read anew the next time
+                    f"connection {self.siflow_conn_id!r} leads to the backend {found.backend!r} in the "
+                    f"{name_process()}, but the run is on {expected!r}.",
+                    hint="Workers and triggerers must read the same connection: add it under Admin > Connections.",
+                )
             await mask(found.secrets())
             self._settings = found
-        if expected and self._settings.backend != expected:
-            raise UsageError(
-                f"connection {self.siflow_conn_id!r} leads to the backend {self._settings.backend!r} in the "
-                f"{name_process()}, but the run is on {expected!r}.",
-                hint="Workers and triggerers must read the same connection: add it under Admin > Connections.",
-            )
         return self._settings
 
     def catalog(self, override: CatalogSource | None = None) -> Catalog | None:
@@ -168,7 +171,7 @@ class SiflowHook(BaseHook):
                 hint="Its API server gave no answer; the task can be tried again.",
             )
         if self.siflow_conn_id != DEFAULT_CONN_ID or not _local_allowed():
-            raise UsageError(
+            raise ConnectionMissing(
                 f"there is no connection {self.siflow_conn_id!r} in the {name_process()}.",
                 hint=(
                     f"Add it under Admin > Connections, or set AIRFLOW_CONN_{self.siflow_conn_id.upper()} for the "

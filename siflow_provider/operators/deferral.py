@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from siflow_provider.operators.no_room import Waiting
+from siflow_provider.core.no_room import Waiting
 from siflow_provider.triggers.room import RoomEvent, RoomTrigger
 from siflow_provider.triggers.run import Carried, RunTrigger, RunTriggerData
 
@@ -46,7 +46,7 @@ def deferral(order: Order, result: Step | Waiting, *, conn_id: str, part: int = 
         task_uuid=ref.task_uuid if ref else before.task_uuid or order.context.identity.task_uuid,
         prefix=order.prefix,
         deadline=deadline,
-        ledger=before.ledger if isinstance(result, Waiting) else result.ledger,
+        ledger=result.ledger,
         part=part,
         deferred_at=now,
         waiting_since=result.since if isinstance(result, Waiting) else None,

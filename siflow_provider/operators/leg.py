@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from siflow_provider.backends import make_backend
+from siflow_provider.core.alarms import Alarms
 from siflow_provider.core.attempts import first_attempt, next_attempt
 from siflow_provider.core.earlier import end_older, find_all
 from siflow_provider.core.expiry import finish_run
 from siflow_provider.core.follow import follow
-from siflow_provider.core.outcome import OutcomeKind
+from siflow_provider.core.no_room import NoRoom, Waiting, counted, wait_on
+from siflow_provider.core.outcome import RunEnd
 from siflow_provider.core.patience import patiently
-from siflow_provider.core.run import RunEnd, run
+from siflow_provider.core.run import run
+from siflow_provider.core.status import Status
+from siflow_provider.core.trail import Trail
 from siflow_provider.errors import AccessDenied, BackendUnavailable
-from siflow_provider.operators.no_room import Impatient, NoRoom, Waiting, counted, waiting
 
 if TYPE_CHECKING:
     from siflow_provider.core.attempts import Ledger, Step
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
     from siflow_provider.core.status import JobRef
     from siflow_provider.operators.order import Order
 
-__all__ = ["advance", "launch_and_look", "run_to_end"]
+__all__ = ["advance", "launch_and_look", "run_to_end", "tell_end"]
 
 
 async def run_to_end(order: Order) -> RunEnd:
@@ -57,12 +60,11 @@ async def launch_and_look(order: Order) -> Step | RunEnd | Waiting:
         await _end_older_tries(backend, order)
         try:
             step = await first_attempt(
-                cast("TrainingBackend", Impatient(backend)),
-                order.task, order.context, order.policy, order.reporter, quota=order.quota,
-            )  # fmt: skip
+                backend, order.task, order.context, order.policy, order.reporter, quota=order.quota
+            )
         except NoRoom as none:
-            return await waiting(order, None, none)
-        return await _look(backend, order, counted(step, order))
+            return await _wait_on(backend, order, none)
+        return await _look(backend, order, _counted(step, order))
 
 
 async def advance(order: Order, outcome: Outcome) -> Step | RunEnd | Waiting:
@@ -71,27 +73,48 @@ async def advance(order: Order, outcome: Outcome) -> Step | RunEnd | Waiting:
     The pause before a new attempt was made in the trigger, where it holds no worker.
     """
     async with make_backend(order.settings) as backend:
-        # a move has given its old place up before it submits: it can't be made anew, and waits here
-        there = backend if outcome.kind is OutcomeKind.MOVE else cast("TrainingBackend", Impatient(backend))
         try:
             step = await next_attempt(
-                there, order.task, order.context, order.policy, order.reporter,
+                backend, order.task, order.context, order.policy, order.reporter,
                 outcome=outcome, ledger=order.carried.ledger, quota=order.quota, rested=True,
             )  # fmt: skip
         except NoRoom as none:
-            return await waiting(order, outcome, none)
-        return await _look(backend, order, counted(step, order))
+            return await _wait_on(backend, order, none, outcome)
+        return await _look(backend, order, _counted(step, order))
 
 
-async def _next(backend: TrainingBackend, order: Order, outcome: Outcome, ledger: Ledger) -> Step | RunEnd:
-    step = await next_attempt(
-        backend, order.task, order.context, order.policy, order.reporter,
-        outcome=outcome, ledger=ledger, quota=order.quota,
-    )  # fmt: skip
+async def tell_end(order: Order, outcome: Outcome) -> None:
+    """Tell those who want to know of the end of a run that nobody followed."""
+    alarms = Alarms(order.policy.alerts, order.reporter)
+    alarms.fire_end(outcome.kind, Status(outcome.ref, outcome.phase, failure=outcome.failure))
+    await alarms.close()
+
+
+async def _next(backend: TrainingBackend, order: Order, outcome: Outcome, ledger: Ledger) -> Step | RunEnd | Waiting:
+    try:
+        step = await next_attempt(
+            backend, order.task, order.context, order.policy, order.reporter,
+            outcome=outcome, ledger=ledger, quota=order.quota,
+        )  # fmt: skip
+    except NoRoom as none:
+        return await wait_on(backend, order.policy, order.reporter, none, ledger=ledger, outcome=outcome, since=None)
     return await _look(backend, order, step)
 
 
-async def _look(backend: TrainingBackend, order: Order, step: Step) -> Step | RunEnd:
+async def _wait_on(
+    backend: TrainingBackend, order: Order, none: NoRoom, outcome: Outcome | None = None
+) -> Waiting | RunEnd:
+    return await wait_on(
+        backend, order.policy, order.reporter, none,
+        ledger=order.carried.ledger, outcome=outcome, since=order.carried.waiting_since,
+    )  # fmt: skip
+
+
+def _counted(step: Step, order: Order) -> Step:
+    return counted(step, order.policy, order.carried.waiting_since)
+
+
+async def _look(backend: TrainingBackend, order: Order, step: Step) -> Step | RunEnd | Waiting:
     order.known.append(step.ref)
     await _publish(order, step.ref)  # whatever the look says: who asks for the run must find it
     try:
@@ -125,15 +148,15 @@ async def _end_older_tries(backend: TrainingBackend, order: Order) -> None:
     identity = order.context.identity
     older = [identity.model_copy(update={"try_number": number}) for number in range(1, identity.try_number)]
     for ref in await patiently(
-        lambda: _still_running(backend, older, order.task.context or ""),
+        lambda: _still_running(backend, older, Trail.of(order.task, identity, every_kind=True)),
         what="looking for runs of earlier tries",
         reporter=order.reporter,
     ):
         await end_older(backend, ref, order.reporter, whose="try", detached=order.on_kill_action == "detach")
 
 
-async def _still_running(backend: TrainingBackend, identities: list[Identity], context: str) -> list[JobRef]:
+async def _still_running(backend: TrainingBackend, identities: list[Identity], trail: Trail) -> list[JobRef]:
     """Return the runs that live, and those of which the last is still there after a deletion."""
-    found = await asyncio.gather(*(find_all(backend, each, context=context) for each in identities))
+    found = await asyncio.gather(*(find_all(backend, each, trail=trail) for each in identities))
     there = [one for runs in found for one in runs.values()]
     return [one.ref for one in there if one.leaving or not (await backend.status(one.ref)).phase.terminal]

@@ -25,7 +25,7 @@ from siflow_provider.errors import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from siflow_provider.core.run import RunEnd
+    from siflow_provider.core.outcome import RunEnd
 
 __all__ = ["airflow_errors", "as_airflow", "finish"]
 

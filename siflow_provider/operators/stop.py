@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from siflow_provider.core.outcome import AlertRule
     from siflow_provider.core.protocol import Backend, RenderContext
     from siflow_provider.core.status import JobRef
+    from siflow_provider.core.trail import Trail
     from siflow_provider.triggers.killed import KillAction
     from siflow_provider.triggers.reporter import TaskReporter
 
@@ -41,6 +42,7 @@ class _Stop:
         ref: the attempt that the leg knows of: asking for it would cost the time that the stop needs.
         why: who asked, in plain words.
         alerts: whom to tell.
+        trail: what leads to the run where it is asked for.
         told: the backend has been told to stop `ref`, and was not found to have ended before.
     """
 
@@ -49,6 +51,7 @@ class _Stop:
     why: str
     ref: JobRef | None
     alerts: Sequence[AlertRule]
+    trail: Trail | None = None
     told: bool = False
 
 
@@ -60,6 +63,7 @@ def stop_quietly(
     why: str,
     *,
     ref: JobRef | None = None,
+    trail: Trail | None = None,
     alerts: Sequence[AlertRule] = (),
     seconds: float = KILL_SECONDS,
 ) -> bool:
@@ -71,7 +75,7 @@ def stop_quietly(
     if action == "detach":
         reporter.note(f"{why}: its run is left running (on_kill_action='detach')", warning=True)
         return False
-    stop = _Stop(whose, reporter, why, ref, alerts)
+    stop = _Stop(whose, reporter, why, ref, alerts, trail)
     try:
         run_blocking(lambda: _stop(settings, stop), timeout=seconds)
     except Exception as error:
@@ -92,7 +96,7 @@ def _tell_unfinished(stop: _Stop, why: str) -> None:
 async def _stop(settings: Settings, stop: _Stop) -> None:
     async with make_backend(settings) as backend:
         if stop.ref is None:
-            stop.ref = await find_mine(backend, stop.whose)
+            stop.ref = await find_mine(backend, stop.whose, trail=stop.trail)
         if stop.ref is not None:
             await _end(backend, stop, stop.ref)
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from airflow.providers.common.compat.sdk import AirflowTaskTimeout
 
 from siflow_provider.core.attempts import Step
+from siflow_provider.core.identity import default_prefix
+from siflow_provider.core.outcome import RunEnd
 from siflow_provider.core.protocol import RenderContext
-from siflow_provider.core.run import RunEnd
+from siflow_provider.core.trail import LONG_GAP, Trail
 from siflow_provider.core.veil import Veil
 from siflow_provider.errors import BackendError, RunFailed, SiflowError, SpecError
 from siflow_provider.hooks.siflow import SiflowHook
@@ -21,7 +24,7 @@ from siflow_provider.operators.bridge import Interrupt, run_blocking
 from siflow_provider.operators.deferral import deferral
 from siflow_provider.operators.form import conceal, form_fields, hide, hide_defaults
 from siflow_provider.operators.keywords import refuse, unknown_keywords, without, wrong_waits
-from siflow_provider.operators.leg import advance, launch_and_look, run_to_end
+from siflow_provider.operators.leg import advance, launch_and_look, run_to_end, tell_end
 from siflow_provider.operators.order import check_at_parse, order_of, spec_fields
 from siflow_provider.operators.outcome import airflow_errors, finish
 from siflow_provider.operators.rendering import RendersForms
@@ -39,9 +42,9 @@ if TYPE_CHECKING:
 
     from airflow.sdk import Context
 
+    from siflow_provider.core.no_room import Waiting
     from siflow_provider.core.status import JobRef
     from siflow_provider.errors import Problem
-    from siflow_provider.operators.no_room import Waiting
     from siflow_provider.operators.order import Order
 
 __all__ = ["OPTIONS", "SiflowTaskOperator"]
@@ -181,6 +184,10 @@ class SiflowTaskOperator(RendersForms):
             if told.carried.task_uuid != mine:
                 return self._astray(context, own)
             if told.outcome is not None and told.outcome.final:
+                if told.blind:
+                    self._stop(context, told.blind, told.carried, ref=told.outcome.ref)
+                    self._order = order_of(self, context, told.carried)
+                    self._blocking(self._order, partial(tell_end, self._order, told.outcome))
                 return self._finished(RunEnd(told.outcome, told.carried.ledger.totals), context)
             order = self._order = order_of(self, context, told.carried)
             outcome = told.outcome
@@ -193,7 +200,8 @@ class SiflowTaskOperator(RendersForms):
     def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
         """Resume; when Airflow failed the deferral itself (its timeout, a dead trigger), end the run first."""
         if next_method == "__fail__":
-            self._stop(context, "Airflow ended the wait for the run")
+            carried = Carried.model_validate((next_kwargs or {}).get("carried") or {"prefix": ""})
+            self._stop(context, "Airflow ended the wait for the run", carried)
         return super().resume_execution(next_method, next_kwargs, context)
 
     def on_kill(self) -> None:
@@ -237,7 +245,7 @@ class SiflowTaskOperator(RendersForms):
     ) -> bool:
         return stop_quietly(
             order.settings, order.context, order.reporter, action or self.on_kill_action, why,
-            ref=ref, alerts=order.policy.alerts, seconds=seconds,
+            ref=ref, trail=Trail.of(order.task, order.context.identity), alerts=order.policy.alerts, seconds=seconds,
         )  # fmt: skip
 
     def _settled(
@@ -266,7 +274,7 @@ class SiflowTaskOperator(RendersForms):
                 context["ti"].xcom_push(key="return_value", value=error.summary)
             raise
 
-    def _stop(self, context: Context, why: str) -> None:
+    def _stop(self, context: Context, why: str, carried: Carried, *, ref: JobRef | None = None) -> None:
         """End or leave this try's run when nobody follows it any more."""
         instance = context["ti"]
         reporter = TaskReporter(self.log, Store(instance), veil=Veil())
@@ -275,5 +283,7 @@ class SiflowTaskOperator(RendersForms):
         except SiflowError as error:
             reporter.note(f"{why}, and it can't be stopped from here: {error}", warning=True)
             return
-        whose = RenderContext(identity_of(instance), instance=instance_id(instance))
-        stop_quietly(settings, whose, reporter, self.on_kill_action, why, seconds=LEG_SECONDS)
+        identity = identity_of(instance)
+        whose = RenderContext(identity, instance=instance_id(instance))
+        trail = Trail(carried.prefix or default_prefix(identity.dag_id, identity.task_id), gap=LONG_GAP)
+        stop_quietly(settings, whose, reporter, self.on_kill_action, why, ref=ref, trail=trail, seconds=LEG_SECONDS)

@@ -12,9 +12,8 @@ from airflow.sdk import PokeReturnValue, XComArg
 
 from siflow_provider.backends import make_backend
 from siflow_provider.core.follow import follow
-from siflow_provider.core.outcome import FollowPolicy, Totals
+from siflow_provider.core.outcome import FollowPolicy, RunEnd, Totals
 from siflow_provider.core.room import Waiting
-from siflow_provider.core.run import RunEnd
 from siflow_provider.core.status import JobRef
 from siflow_provider.core.veil import Veil
 from siflow_provider.errors import BackendUnavailable, RunFailed, UsageError

@@ -28,10 +28,12 @@ class RoomEvent(Frozen):
     Attributes:
         outcome: of the attempt before, which asks for another; None where the first one waits to be submitted.
         carried: what the try remembers.
+        blind: as `RunEvent` has it.
     """
 
     outcome: Outcome | None = None
     carried: Carried
+    blind: str = ""
 
 
 class RoomTrigger(BaseTrigger):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, cast
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
@@ -17,9 +17,10 @@ from siflow_provider.core.frozen import Frozen
 from siflow_provider.core.origin import STOPPED_BY
 from siflow_provider.core.outcome import FollowPolicy, Outcome, OutcomeKind
 from siflow_provider.core.patience import pause_seconds
-from siflow_provider.core.status import JobRef, LogCursor
+from siflow_provider.core.room import Waiting
+from siflow_provider.core.status import Failure, FailureClass, JobRef, LogCursor, Phase
 from siflow_provider.core.veil import Veil
-from siflow_provider.errors import SiflowError
+from siflow_provider.errors import ConnectionMissing, SiflowError
 from siflow_provider.hooks.siflow import DEFAULT_CONN_ID, SiflowHook
 from siflow_provider.triggers.drain import LogDrain, PacedBackend
 from siflow_provider.triggers.killed import KillAction, keep_running, stop_if_killed
@@ -39,6 +40,10 @@ CLASSPATH = "siflow_provider.triggers.run.RunTrigger"
 """Stored with each deferred task: a new place needs an alias here for as long as tasks may be deferred."""
 
 CANCEL_SECONDS = 30.0
+_FRESH = timedelta(minutes=10)
+"""A trigger that starts so long after its deferral may not be the first that follows the run."""
+_MENDING = timedelta(seconds=30)
+"""What a connection that is being written anew may be away."""
 
 
 class Carried(Frozen):
@@ -96,10 +101,12 @@ class RunEvent(Frozen):
     Attributes:
         outcome: how following ended.
         carried: as the trigger was given it.
+        blind: why the run was not followed, and may live on: whoever hears of it has to stop it; "" where it was.
     """
 
     outcome: Outcome
     carried: Carried
+    blind: str = ""
 
 
 def is_stopped_by_airflow(outcome: Outcome) -> bool:
@@ -119,7 +126,7 @@ class RunTrigger(BaseTrigger):
             # of any other kind of error here the whole triggerer dies, and with it everybody's triggers
             # (source: Airflow 3.3.2 `airflow/jobs/triggerer_job_runner.py`, create_triggers)
             raise TypeError(f"this is no data of a RunTrigger: {error}") from error
-        self._fired = False
+        self._fired = self._reached = False
         self._hook = SiflowHook(self.data.conn_id)
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
@@ -129,8 +136,11 @@ class RunTrigger(BaseTrigger):
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Follow the attempt and fire once."""
         started_at = datetime.now(UTC)
-        outcome = await self._follow_uncut()
-        event = RunEvent(outcome=outcome, carried=self.data.carried)
+        try:
+            outcome, blind = await self._follow_uncut(), ""
+        except ConnectionMissing as error:
+            outcome, blind = self._unfollowed(error), "the triggerer can't follow it"
+        event = RunEvent(outcome=outcome, carried=self.data.carried, blind=blind)
         if self.task_instance is not None:  # else in line (`airflow dags test`), with no scheduler that could mix up
             await until_settled(self.data.carried.deferred_at, started_at)
             if is_stopped_by_airflow(outcome):
@@ -139,6 +149,14 @@ class RunTrigger(BaseTrigger):
                 await asyncio.sleep(CANCEL_SECONDS)
         self._fired = True
         yield TriggerEvent(event.model_dump(mode="json"))  # type: ignore[no-untyped-call]
+
+    def _unfollowed(self, error: ConnectionMissing) -> Outcome:
+        """Return the end of a run that the worker can reach and the triggerer can't."""
+        ref, hint = self.data.ref, f"{error.hint} Or wait in the worker: deferrable=False."
+        summary = f"the worker submitted {ref.name}, but the triggerer can't follow it: {error.message}"
+        self.log.error("%s %s", summary, hint)
+        failure = Failure(category=FailureClass.PLATFORM, summary=summary, hint=hint)
+        return Outcome(kind=OutcomeKind.FAILED, ref=ref, phase=Phase.FAILED, failure=failure)
 
     async def _follow_uncut(self) -> Outcome:
         """Follow in a task of its own, so that a cancellation comes out of here as it came in.
@@ -156,19 +174,26 @@ class RunTrigger(BaseTrigger):
             raise
 
     async def _follow_patiently(self) -> Outcome:
-        """Follow; whatever keeps the run from being followed here is no reason to give a healthy run up.
+        """Follow; what keeps a run from being followed here for a while is no reason to give a healthy run up.
 
-        That is an Airflow or a backend without an answer, a right that is missing, and a connection that is gone or
-        wrong too: the worker has submitted by the same one, so somebody has changed it and can mend it. What ends the
-        wait is the task's own `execution_timeout`.
+        That is an Airflow or a backend without an answer, a right that is missing, and a connection that is changed or
+        gone once the run was followed: somebody can mend it, and `execution_timeout` ends the wait.
+
+        A connection of which Airflow says, from the first look after the submission on, that the triggerer has none,
+        will not come: the worker reads it from where no triggerer does.
+
+        Raises:
+            ConnectionMissing: it is so, and was asked for again for half a minute.
         """
-        failures = 0
+        failures, began, told = 0, datetime.now(UTC), Waiting()
         while True:
             try:
                 return await self._follow()
             except SiflowError as error:
                 failures += 1
-                if failures == 1:
+                if isinstance(error, ConnectionMissing) and self._never_followed(began):
+                    raise
+                if told.is_news(str(error)):
                     self.log.warning(
                         "%s can't be followed now, it is left as it is and looked for again: %s",
                         self.data.ref.name,
@@ -176,9 +201,16 @@ class RunTrigger(BaseTrigger):
                     )
                 await asyncio.sleep(pause_seconds(failures))
 
+    def _never_followed(self, began: datetime) -> bool:
+        """Say whether nobody has ever followed this attempt, and there was the time to mend what can be mended."""
+        deferred = self.data.carried.deferred_at
+        fresh = deferred is not None and began - deferred < _FRESH
+        return fresh and not self._reached and datetime.now(UTC) - began >= _MENDING
+
     async def _follow(self) -> Outcome:
         data, store = self.data, Store(self.task_instance)
         settings = await self._hook.asettings(expected=self.data.ref.backend)
+        self._reached = True
         shown = await self._shown(store)
         reporter = TaskReporter(self.log, store, veil=data.veil, shown=shown)
         reporter.note(marker(shown))

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Callable, Mapping
 
 from siflow_provider.core.identity import Identity
-from siflow_provider.core.outcome import AlertRule
+from siflow_provider.core.outcome import AlertRule, RunEnd
 from siflow_provider.core.policy import follow_policy
 from siflow_provider.core.protocol import RenderContext, TrainingBackend
-from siflow_provider.core.run import RunEnd, run
+from siflow_provider.core.run import run
 from siflow_provider.core.status import JobRef, LogCursor, LogLine, LogSelection, Phase, Status
 from siflow_provider.spec.resolve import ResolvedTask
 from tests.contract.world import World

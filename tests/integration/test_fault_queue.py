@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from siflow_provider.backends.kubernetes.backend import KubernetesBackend
 from siflow_provider.core.identity import Identity
-from siflow_provider.core.outcome import OutcomeKind
+from siflow_provider.core.outcome import OutcomeKind, RunEnd
 from siflow_provider.core.policy import follow_policy
 from siflow_provider.core.protocol import RenderContext
-from siflow_provider.core.run import RunEnd, run
+from siflow_provider.core.run import run
 from siflow_provider.core.status import JobRef, Phase
 from siflow_provider.spec.resolve import ResolvedTask
 from tests.contract.life import Told, until, until_phase

@@ -13,8 +13,10 @@ from siflow_provider.backends.kubernetes.backend import KubernetesBackend
 from siflow_provider.backends.kubernetes.cluster.api import Api
 from siflow_provider.core.identity import Identity
 from siflow_provider.core.launch import launch
+from siflow_provider.core.outcome import FollowPolicy, OutcomeKind
 from siflow_provider.core.protocol import RenderContext
-from siflow_provider.core.status import Phase
+from siflow_provider.core.run import run
+from siflow_provider.core.status import FailureClass, JobRef, Phase
 from siflow_provider.errors import BackendUnavailable, NameTaken, NoRoomYet
 from tests.contract.life import Told, until_phase
 from tests.control_plane.admin import Admin
@@ -29,9 +31,7 @@ def queue(queues: Queues) -> str:
 
 async def test_what_belongs_to_a_job_goes_with_it(admin: Admin, backend: KubernetesBackend, queue: str) -> None:
     ref = await backend.submit(manifest(backend, task(queue, ssh=True)))
-    belongings = [
-        path(admin, ref, kind, end) for kind, end in (("Secret", "-env"), ("Secret", "-ssh"), ("ConfigMap", "-files"))
-    ]
+    belongings = [path(admin, ref, kind, end) for kind, end in (("Secret", "-env"), ("ConfigMap", "-files"))]
     for each in belongings:
         assert owners(admin.find(each)) == [ref.uid]
     await backend.delete(ref)
@@ -58,14 +58,14 @@ async def test_an_ssh_key_is_fresh_for_each_run_and_kept_for_its_pods(
     for _ in range(2):
         sent = manifest(backend, task(queue, ssh=True))
         ref = await backend.submit(sent)
-        first = admin.find(path(admin, ref, "Secret", "-ssh"))
+        first = admin.find(path(admin, ref, "Secret", "-env"))
         assert await backend.submit(sent) == ref
-        assert admin.find(path(admin, ref, "Secret", "-ssh")) == first
+        assert admin.find(path(admin, ref, "Secret", "-env")) == first
         assert first is not None
         data = {name: base64.b64decode(value) for name, value in first["data"].items()}
-        private = load_ssh_private_key(data["id_ed25519"], None)
-        assert private.public_key() == load_ssh_public_key(data["id_ed25519.pub"])
-        keys.append(data["id_ed25519"])
+        private = load_ssh_private_key(data["ssh-key"], None)
+        assert private.public_key() == load_ssh_public_key(data["ssh-key.pub"])
+        keys.append(data["ssh-key"])
     assert keys[0] != keys[1]
 
 
@@ -90,7 +90,7 @@ async def test_a_worker_that_dies_after_the_job_leaves_one_job_that_the_next_one
     assert admin.find(path(admin, ref, "Secret", "-env")) is None
     launched = await launch(backend, what, RenderContext(identity=identity), quota="ignore", reporter=Told())
     assert (launched.ref, launched.adopted) == (ref, True)
-    for kind, end in (("Secret", "-env"), ("Secret", "-ssh"), ("ConfigMap", "-files")):
+    for kind, end in (("Secret", "-env"), ("ConfigMap", "-files")):
         assert owners(admin.find(path(admin, ref, kind, end))) == [ref.uid]
 
 
@@ -179,27 +179,44 @@ async def test_a_task_without_a_queue_starts_at_once(backend: KubernetesBackend)
     assert [warning for warning in backend.warnings(what) if "no queue" in warning]
 
 
+async def _without_room(admin: Admin, ref: JobRef) -> None:
+    """Let the namespace have no room for another job than the one that is there."""
+    used = {"count/pytorchjobs.kubeflow.org": "1"}
+    metadata = {"name": "one", "namespace": ref.namespace}
+    admin.create({"apiVersion": "v1", "kind": "ResourceQuota", "spec": {"hard": used}, "metadata": metadata})
+    quota = admin.path("ResourceQuota", "one", ref.namespace)
+    await asyncio.to_thread(admin.wait, quota, lambda found: found and found.get("status", {}).get("used") == used)
+
+
 async def test_a_namespace_without_room_for_the_job_is_waited_for(
     admin: Admin, backend: KubernetesBackend, queue: str
 ) -> None:
     first = await backend.submit(manifest(backend, task(queue)))
-    spec = {"hard": {"count/pytorchjobs.kubeflow.org": "1"}}
-    admin.create({
-        "apiVersion": "v1", "kind": "ResourceQuota", "spec": spec,
-        "metadata": {"name": "one", "namespace": first.namespace},
-    })  # fmt: skip
-    quota = admin.path("ResourceQuota", "one", first.namespace)
-    used = {"count/pytorchjobs.kubeflow.org": "1"}
-    await asyncio.to_thread(admin.wait, quota, lambda found: found and found.get("status", {}).get("used") == used)
-    what, told = task(queue), Told()
+    await _without_room(admin, first)
+    what, told = task(queue, fake={"duration": "1"}), Told()
     with pytest.raises(NoRoomYet, match="exceeded quota"):
         await backend.submit(manifest(backend, what))
-    launching = asyncio.create_task(
-        launch(backend, what, RenderContext(identity=Identity.random()), quota="ignore", reporter=told)
-    )
-    await asyncio.wait({launching}, timeout=3)
-    assert not launching.done()
+    context = RenderContext(identity=Identity.random())
+    running = asyncio.create_task(run(backend, what, context, FollowPolicy(logs="none"), told, quota="ignore"))
+    await told.until_warning("no room for ")
     await backend.delete(first)
-    launched = await launching
-    assert [warning for warning in told.warnings if "no room, waiting for it" in warning]
-    assert not launched.adopted
+    end = await running
+    assert end.outcome.kind is OutcomeKind.SUCCEEDED
+    assert len([warning for warning in told.warnings if "waiting for it: " in warning]) == 1
+    assert end.summary()["queued_seconds"] >= 1
+
+
+async def test_a_namespace_without_room_ends_the_wait_as_a_full_queue_does(
+    admin: Admin, backend: KubernetesBackend, queue: str
+) -> None:
+    first = await backend.submit(manifest(backend, task(queue)))
+    await _without_room(admin, first)
+    context, told = RenderContext(identity=Identity.random()), Told()
+    end = await run(backend, task(queue), context, FollowPolicy(queue_timeout=3), told, quota="ignore")
+    failure = end.outcome.failure
+    assert failure is not None
+    assert failure.category is FailureClass.TIMEOUT
+    assert failure.summary.startswith("queue_timeout of 3s: the task was in the queue longer than that (")
+    assert "exceeded quota: one" in failure.summary
+    assert await backend.find(context.identity) is None
+    assert end.summary()["queued_seconds"] == pytest.approx(3, abs=2)

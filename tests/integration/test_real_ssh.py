@@ -38,9 +38,9 @@ async def test_every_replica_reaches_every_other_and_an_image_without_openssh_is
             )
     assert ended.outcome.kind is OutcomeKind.SUCCEEDED, good.everything
     hosts = [f"{ref.name}-{role}" for role in ("master-0", "worker-0", "worker-1")]
-    secret = admin.find(admin.path("Secret", f"{ref.name}-ssh", namespace))
+    secret = admin.find(admin.path("Secret", f"{ref.name}-env", namespace))
     assert secret is not None
-    kind, key, _ = base64.b64decode(secret["data"]["id_ed25519.pub"]).decode().split()
+    kind, key, _ = base64.b64decode(secret["data"]["ssh-key.pub"]).decode().split()
     assert kind == "ssh-ed25519"
     reached = [line for host in hosts for line in (host, key)]
     assert texts(good.lines, "master-0") == [*(f"{host} slots=1" for host in hosts), *reached, hosts[0]]

@@ -15,11 +15,18 @@ from siflow_provider.backends.kubernetes.life import finish as ending
 from siflow_provider.backends.kubernetes.life import stop as stopping
 from siflow_provider.backends.kubernetes.life import submit as submitting
 from siflow_provider.backends.kubernetes.life import watch as watching
-from siflow_provider.backends.kubernetes.life.find import Place, all_statuses, find_attempts, find_named, newest_first
+from siflow_provider.backends.kubernetes.life.find import (
+    Place,
+    all_statuses,
+    find_attempts,
+    find_named,
+    newest_first,
+)
 from siflow_provider.backends.kubernetes.life.look import look
 from siflow_provider.backends.kubernetes.life.marks import BACKEND
 from siflow_provider.backends.kubernetes.life.places import Places
 from siflow_provider.backends.kubernetes.life.room import ask_quota
+from siflow_provider.backends.kubernetes.life.wanted import Wanted, wanted, wanted_of
 from siflow_provider.backends.kubernetes.logs.follow import read_logs
 from siflow_provider.backends.kubernetes.logs.stacks import dump_stacks
 from siflow_provider.core.identity import is_job_name
@@ -37,6 +44,7 @@ if TYPE_CHECKING:
     from siflow_provider.core.protocol import Manifest, RenderContext, TrainingBackend
     from siflow_provider.core.quota import QuotaReport
     from siflow_provider.core.status import LogCursor, LogLine, LogSelection, Status
+    from siflow_provider.core.trail import Trail
     from siflow_provider.spec.resolve import ResolvedTask
 
 __all__ = ["KubernetesBackend"]
@@ -113,20 +121,21 @@ class KubernetesBackend:
             await self._cluster(context), manifest, context=context, training_api=self._settings.training_api
         )
 
-    async def find(self, identity: Identity) -> JobRef | None:
-        """Return this attempt of the run, by its labels."""
-        found = await self._attempts(identity.task_uuid, attempt=identity.attempt)
+    async def find(self, identity: Identity, *, trail: Trail | None = None) -> JobRef | None:
+        """Return this attempt of the run, by its labels, or by its name where jobs can't be listed."""
+        found = await self._attempts(wanted([identity], trail, attempt=identity.attempt))
         return next((one.ref for one in found if not one.leaving), None)
 
-    async def find_latest(self, run: Identity | JobRef, *, context: str | None = None) -> JobRef | None:
-        """Return the newest attempt of the run; `context` is where it must be looked for, others may be down."""
-        found = await self._attempts(run.task_uuid, run.context if isinstance(run, JobRef) else context)
+    async def find_latest(self, run: Identity | JobRef, *, trail: Trail | None = None) -> JobRef | None:
+        """Return the newest attempt of the run."""
+        own = run.context if isinstance(run, JobRef) else None if trail is None else trail.context
+        found = await self._attempts(wanted_of(run) if isinstance(run, JobRef) else wanted([run], trail), own)
         there = (one.ref for one in found if not one.leaving)
         return max(there, key=lambda ref: ref.attempt, default=None)
 
-    async def find_each(self, runs: Sequence[Identity], *, context: str | None = None) -> list[FoundRun | None]:
-        """Return the newest attempt of each run, by as many requests as for one."""
-        found = await self._attempts([run.task_uuid for run in runs], context)
+    async def find_each(self, runs: Sequence[Identity], *, trail: Trail | None = None) -> list[FoundRun | None]:
+        """Return the newest attempt of each run, by as many requests as for one where jobs can be listed."""
+        found = await self._attempts(wanted(runs, trail), None if trail is None else trail.context, several=True)
         return [
             max((one for one in found if one.ref.task_uuid == run.task_uuid), key=_order, default=None) for run in runs
         ]
@@ -203,19 +212,17 @@ class KubernetesBackend:
             await self._cluster(task.context or ""), task, idle=idle, training_api=self._settings.training_api
         )
 
-    async def _attempts(
-        self, run: str | Sequence[str], own: str | None = None, *, attempt: int | None = None
-    ) -> list[FoundRun]:
+    async def _attempts(self, wanted: Wanted, own: str | None = None, *, several: bool = False) -> list[FoundRun]:
         """Return what is found in any context; a silent one counts only where the run may be: in `own`, None = any."""
         if own is not None:
             self._places.add(own)
-        found, silent = await self._everywhere(lambda place: find_attempts(place, run, attempt))
+        found, silent = await self._everywhere(lambda place: find_attempts(place, wanted))
         # one run that is found is enough; of several, each of the others may be in the place that is silent
-        enough = any(not one.leaving for one in found) and (isinstance(run, str) or own is None)
+        enough = any(not one.leaving for one in found) and (not several or own is None)
         for context, error in silent.items():
             if not enough and own in {None, context}:
                 raise error
-            log.warning("no answer about run %s from the context %r: %s", run, context or "(own)", error)
+            log.warning("no answer about run %s from the context %r: %s", wanted.text, context or "(own)", error)
         return found
 
     async def _everywhere(self, ask: Callable[[Place], Awaitable[list[T]]]) -> tuple[list[T], dict[str, BackendError]]:

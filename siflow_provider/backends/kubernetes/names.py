@@ -37,16 +37,18 @@ __all__ = [
     "RESULTS_FILE",
     "RUN_DIR",
     "SCRIPTS_DIR",
+    "SSH_KEYS",
     "env_secret",
     "files_config",
     "job_name",
-    "ssh_secret",
 ]
 
 SCRIPTS_DIR = "/etc/siflow"
 """Where the files of the run stand; the form allows no mount below `/etc`, so nothing can hide it."""
 KEYS_DIR = "/etc/siflow-ssh"
 """Where the SSH key stands; beside the scripts and not below, since nothing can be mounted inside a ConfigMap."""
+SSH_KEYS = {"ssh-key": "id_ed25519", "ssh-key.pub": "id_ed25519.pub"}
+"""Keys in the run's Secret, which no variable can be called like -> files below `KEYS_DIR`: OpenSSH's two halves."""
 RUN_DIR = "/run/siflow"
 """A folder of the pod's own that it can write, whatever the image and its user."""
 RESULTS_FILE = f"{RUN_DIR}/results.json"
@@ -89,19 +91,13 @@ def job_name(task: ResolvedTask, identity: Identity) -> str:
 
 
 def env_secret(name: str) -> str:
-    """Return the name of the Secret that holds the hidden environment of the job `name`."""
+    """Return the name of the Secret that holds the hidden environment of the job `name`, and its SSH key.
+
+    The key is made at submit and not rendered. A Secret that exists is kept, since pods may hold it already.
+    """
     return f"{name}-env"
 
 
 def files_config(name: str) -> str:
     """Return the name of the ConfigMap that holds the files of the job `name`, where it has any."""
     return f"{name}-files"
-
-
-def ssh_secret(name: str) -> str:
-    """Return the name of the Secret that holds the SSH key of the job `name`.
-
-    It is made at submit and not rendered: keys `id_ed25519` (OpenSSH private key) and `id_ed25519.pub`. One that
-    exists is kept, since pods may hold it already.
-    """
-    return f"{name}-ssh"

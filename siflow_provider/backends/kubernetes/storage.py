@@ -14,9 +14,10 @@ from siflow_provider.backends.kubernetes.names import (
     KEYS_DIR,
     RUN_DIR,
     SCRIPTS_DIR,
+    SSH_KEYS,
+    env_secret,
     files_config,
     job_name,
-    ssh_secret,
 )
 from siflow_provider.spec.mount_paths import RAY_FOLDER
 from siflow_provider.spec.task import RayJob
@@ -62,8 +63,9 @@ def replica_storage(task: ResolvedTask, context: RenderContext, *, shm_size: str
     if in_ray or task.task.ssh:
         storage.add(files, SCRIPTS_DIR, readOnly=True)
     if task.task.ssh:
-        keys = {"name": "siflow-ssh", "secret": {"secretName": ssh_secret(name), "defaultMode": _OWNER_READS}}
-        storage.add(keys, KEYS_DIR, readOnly=True)
+        items = [{"key": key, "path": file} for key, file in SSH_KEYS.items()]
+        secret = {"secretName": env_secret(name), "items": items, "defaultMode": _OWNER_READS}
+        storage.add({"name": "siflow-ssh", "secret": secret}, KEYS_DIR, readOnly=True)
         if not in_ray:
             for key, path in HOSTFILES.items():
                 storage.add(files, path, subPath=key, readOnly=True)

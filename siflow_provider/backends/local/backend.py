@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from siflow_provider.core.protocol import Manifest, RenderContext, TrainingBackend
     from siflow_provider.core.quota import QuotaReport
     from siflow_provider.core.status import JobRef, LogCursor, LogLine, LogSelection
+    from siflow_provider.core.trail import Trail
     from siflow_provider.errors import Reason
     from siflow_provider.spec.resolve import ResolvedTask
 
@@ -103,15 +104,15 @@ class LocalBackend:
         """Start the run, or return the one of the same identity."""
         return await off_loop(starter.launch, self._runs.state, manifest)
 
-    async def find(self, identity: Identity) -> JobRef | None:
+    async def find(self, identity: Identity, *, trail: Trail | None = None) -> JobRef | None:
         """Return this attempt of the run, by its labels."""
         return await off_loop(self._runs.find, identity)
 
-    async def find_latest(self, run: Identity | JobRef, *, context: str | None = None) -> JobRef | None:
-        """Return the newest attempt of the run; there is one place to look, whatever the context."""
+    async def find_latest(self, run: Identity | JobRef, *, trail: Trail | None = None) -> JobRef | None:
+        """Return the newest attempt of the run; there is one place to look, and its id leads there."""
         return await off_loop(self._runs.find_latest, run.task_uuid)
 
-    async def find_each(self, runs: Sequence[Identity], *, context: str | None = None) -> list[FoundRun | None]:
+    async def find_each(self, runs: Sequence[Identity], *, trail: Trail | None = None) -> list[FoundRun | None]:
         """Return the newest attempt of each run; a deletion is over at once here."""
         found = [await off_loop(self._runs.find_latest, run.task_uuid) for run in runs]
         return [None if ref is None else FoundRun(ref) for ref in found]

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from siflow_provider.core.protocol import Manifest, RenderContext, TrainingBackend
     from siflow_provider.core.quota import QuotaReport
     from siflow_provider.core.status import LogCursor, LogLine, LogSelection
+    from siflow_provider.core.trail import Trail
     from siflow_provider.errors import Reason
     from siflow_provider.spec.resolve import ResolvedTask
 
@@ -120,7 +121,7 @@ class PlatformBackend:
         """Create the run, or return the one of the same identity."""
         return await submit(self.place, manifest)
 
-    async def find(self, identity: Identity) -> JobRef | None:
+    async def find(self, identity: Identity, *, trail: Trail | None = None) -> JobRef | None:
         """Return this attempt of the run, by the mark that its task carries."""
         group = (await find_run(self.place, identity.task_uuid, identity.suffix)).get(
             (identity.task_uuid, identity.attempt)
@@ -130,8 +131,8 @@ class PlatformBackend:
         mark, task = await self.place.twins.keep_one(group)
         return mark.ref(task.uuid)
 
-    async def find_latest(self, run: Identity | JobRef, *, context: str | None = None) -> JobRef | None:
-        """Return the newest attempt of the run; there is one place to look, whatever the context."""
+    async def find_latest(self, run: Identity | JobRef, *, trail: Trail | None = None) -> JobRef | None:
+        """Return the newest attempt of the run; there is one place to look, and its id leads there."""
         hint = run.suffix if isinstance(run, Identity) else _suffix(run)
         found = await find_run(self.place, run.task_uuid, hint)
         if not found:
@@ -139,7 +140,7 @@ class PlatformBackend:
         mark, task = await self.place.twins.keep_one(found[max(found)])
         return mark.ref(task.uuid)
 
-    async def find_each(self, runs: Sequence[Identity], *, context: str | None = None) -> list[FoundRun | None]:
+    async def find_each(self, runs: Sequence[Identity], *, trail: Trail | None = None) -> list[FoundRun | None]:
         """Return the newest attempt of each run; a deletion is over at once here."""
         found = await asyncio.gather(*map(self.find_latest, runs))
         return [None if ref is None else FoundRun(ref) for ref in found]

@@ -20,8 +20,8 @@ from siflow_provider.spec.catalog import load_catalog
 from tests.integration.logins import RBAC, reach_of, rule_data
 from tests.unit.cli.conftest import Command
 
-BARE = Features(kueue=False, pytorchjob=False, rayjob=False, trainjob=False, podmonitor=False, server="v1.36.3")
-FULL = Features(kueue=True, pytorchjob=True, rayjob=True, trainjob=False, podmonitor=True, server="v1.36.3")
+BARE = Features(kueue=False, pytorchjob=False, rayjob=False, trainjob=False, podmonitor=False)
+FULL = Features(kueue=True, pytorchjob=True, rayjob=True, trainjob=False, podmonitor=True)
 CATALOG = """
 clusters:
   - {region: north, cluster: big, namespace: ml}

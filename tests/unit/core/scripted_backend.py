@@ -93,7 +93,7 @@ class ScriptedBackend:
         )
         return ref
 
-    async def find(self, identity: Identity) -> JobRef | None:
+    async def find(self, identity: Identity, *, trail: object = None) -> JobRef | None:
         return next(
             (
                 run.ref
@@ -103,14 +103,14 @@ class ScriptedBackend:
             None,
         )
 
-    async def find_latest(self, run: Identity | JobRef, *, context: str | None = None) -> JobRef | None:
+    async def find_latest(self, run: Identity | JobRef, *, trail: object = None) -> JobRef | None:
         return self._latest(run.task_uuid)
 
     def _latest(self, task_uuid: str) -> JobRef | None:
         refs = [each.ref for each in self.runs_by_name.values() if not each.gone and each.ref.task_uuid == task_uuid]
         return max(refs, key=lambda ref: ref.attempt, default=None)
 
-    async def find_each(self, runs: Sequence[Identity], *, context: str | None = None) -> list[FoundRun | None]:
+    async def find_each(self, runs: Sequence[Identity], *, trail: object = None) -> list[FoundRun | None]:
         self.calls.append("find_each")
         found = [self._latest(run.task_uuid) for run in runs]
         return [None if ref is None else FoundRun(ref, self.runs_by_name[ref.name].leaving) for ref in found]

@@ -10,13 +10,13 @@ from siflow_provider.core.launch import QuotaPolicy, launch, submit_to
 from siflow_provider.core.protocol import FoundRun, Manifest
 from siflow_provider.core.quota import Answer, Verdict
 from siflow_provider.core.status import JobRef, Phase, QueuePlace
+from siflow_provider.core.trail import Trail
 from siflow_provider.errors import (
     AccessDenied,
     BackendError,
     BackendUnavailable,
     NameTaken,
     NeverAdmissibleError,
-    NoRoomYet,
     Reason,
     UnsupportedError,
 )
@@ -64,8 +64,8 @@ async def test_a_run_is_completed_where_it_is_although_the_form_names_another_pl
         sent.append((manifest.task.context, manifest.task.namespace))
         return there
 
-    async def find_each(runs: Sequence[Identity], *, context: str | None = None) -> list[FoundRun | None]:
-        assert context == "here"
+    async def find_each(runs: Sequence[Identity], *, trail: Trail) -> list[FoundRun | None]:
+        assert trail.context == "here"
         return [FoundRun(there) if run == IDENTITY else None for run in runs]
 
     monkeypatch.setattr(backend, "submit", submit)
@@ -201,22 +201,6 @@ async def test_a_backend_that_stays_away_ends_the_launch_with_its_own_error() ->
     backend.submit_faults = [BackendUnavailable("503")] * 99
     with pytest.raises(BackendUnavailable):
         await launch(backend, make_task(), context(), quota="ignore", reporter=Recorder())
-
-
-async def test_a_submission_that_finds_no_room_waits_for_it_however_long_it_takes() -> None:
-    backend, told = ScriptedBackend(RUNNING), Recorder()
-    backend.submit_faults = [NoRoomYet("exceeded quota: jobs")] * 99
-    launched = await launch(backend, make_task(), context(), quota="ignore", reporter=told)
-    assert len(backend.submitted) == 1
-    assert told.warnings == [f"submitting {launched.ref.name}: no room, waiting for it (exceeded quota: jobs)"]
-
-
-async def test_a_submission_that_finds_no_room_within_queue_timeout_ends_with_its_own_reason() -> None:
-    backend = ScriptedBackend(RUNNING)
-    backend.submit_faults = [NoRoomYet("exceeded quota: jobs")] * 99
-    with pytest.raises(BackendError, match=r"timeout: .* queue_timeout of 1m: exceeded quota: jobs") as caught:
-        await launch(backend, make_task(queue_timeout="1m"), context(), quota="ignore", reporter=Recorder())
-    assert not isinstance(caught.value, BackendUnavailable)
 
 
 async def test_an_adopted_run_whose_name_would_be_another_now_stays_the_only_one() -> None:

@@ -10,9 +10,9 @@ import pytest
 
 from siflow_provider.core.attempts import Ledger, first_attempt, next_attempt, rest
 from siflow_provider.core.follow import follow
-from siflow_provider.core.outcome import FollowPolicy, Outcome, OutcomeKind, Totals
+from siflow_provider.core.outcome import FollowPolicy, Outcome, OutcomeKind, RunEnd, Totals
 from siflow_provider.core.policy import follow_policy
-from siflow_provider.core.run import RunEnd, run
+from siflow_provider.core.run import run
 from siflow_provider.core.status import Failure, FailureClass, JobRef, Phase, QueuePlace, Status
 from siflow_provider.errors import BackendUnavailable
 from siflow_provider.spec.resolve import ResolvedTask

@@ -62,8 +62,9 @@ def make(backend_home: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., M
         monkeypatch.setattr("siflow_provider.triggers.store.Store._get", lambda *_: None)
         dag = DAG("unit", schedule=None)
         operator = PyTorchJobOperator(
-            task_id="train", image="registry.example/train:1", command=command, compute=COMPUTE, dag=dag, **arguments
-        )
+            task_id="train", image="registry.example/train:1", command=command, dag=dag,
+            **{"compute": COMPUTE, **arguments},
+        )  # fmt: skip
         instance = Instance(
             id=f"{instance_id}-{try_number}", dag_id="unit", task_id="train", run_id="r1", map_index=-1,
             try_number=try_number, xcoms={},

@@ -272,3 +272,25 @@ def test_attempt_that_is_asked_for_is_submitted_and_waited_for(make: Maker, back
     assert second.data.ref.name == f"{first.data.ref.name}-2"
     assert second.data.carried.ledger.totals.running_seconds == 7
     delete(backend_home, second.data.ref)
+
+
+def test_run_that_the_triggerer_can_not_follow_is_stopped_by_the_worker_that_hears_of_it(
+    make: Maker, backend_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+
+    async def send(_: object, event: str, *__: object) -> None:
+        told.append(event)
+
+    monkeypatch.setattr("siflow_provider.triggers.reporter.send_alert", send)
+    operator, context = make("sleep 600", alerts=[{"events": ["failed"], "to": ["oncall"]}])
+    data = deferred(operator, context).data
+    failure = Failure(category=FailureClass.PLATFORM, summary="the triggerer can't follow it: no connection 'a'")
+    outcome = Outcome(kind=OutcomeKind.FAILED, ref=data.ref, phase=Phase.FAILED, failure=failure)
+    event = RunEvent(outcome=outcome, carried=data.carried, blind="the triggerer can't follow it")
+    with pytest.raises(AirflowException, match="can't follow it: no connection 'a'"):
+        resume(operator, context, event)
+    (status,) = statuses(backend_home)
+    assert (status.phase, status.stopped_by) == (Phase.STOPPED, "Airflow: the triggerer can't follow it")
+    assert context["ti"].xcoms["return_value"]["phase"] == "failed"
+    assert told == ["failed"]

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 
-from siflow_provider.core.outcome import Outcome, OutcomeKind, Totals
-from siflow_provider.core.run import RunEnd
+from siflow_provider.core.outcome import Outcome, OutcomeKind, RunEnd, Totals
 from siflow_provider.core.status import Failure, FailureClass, JobRef, Phase
 from siflow_provider.errors import (
     AccessDenied,

@@ -70,7 +70,7 @@ class Scripted:
     async def find_named(self, name: str) -> list[Status]:
         return [status for status in type(self).found() if status.ref.name == name]
 
-    async def find_latest(self, run: JobRef, *, context: str | None = None) -> JobRef | None:
+    async def find_latest(self, run: JobRef, *, trail: object = None) -> JobRef | None:
         refs = [status.ref for status in type(self).found() if status.ref.task_uuid == run.task_uuid]
         return max(refs, key=lambda ref: ref.attempt, default=None)
 

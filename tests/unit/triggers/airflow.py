@@ -67,7 +67,7 @@ class Log:
 
 def trigger_for(ref: JobRef, *, task_id: str = "t", log: Any = None, **data: Any) -> RunTrigger:
     """Return the trigger as a triggerer has it: back from the database, with its task instance."""
-    made = RunTriggerData(ref=ref, carried=Carried(prefix="d-t"), **data)
+    made = RunTriggerData(**{"ref": ref, "carried": Carried(prefix="d-t"), **data})
     trigger = RunTrigger(**json.loads(json.dumps(made.model_dump(mode="json"))))
     trigger.task_instance = SimpleNamespace(  # type: ignore[assignment]
         dag_id="d", task_id=task_id, run_id="r", map_index=-1, try_number=1

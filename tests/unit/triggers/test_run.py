@@ -16,7 +16,7 @@ from siflow_provider.core.outcome import AlertRule, FollowPolicy, OutcomeKind
 from siflow_provider.core.protocol import RenderContext
 from siflow_provider.core.status import JobRef, Phase
 from siflow_provider.core.veil import Veil
-from siflow_provider.errors import AccessDenied, BackendUnavailable, SiflowError, UsageError
+from siflow_provider.errors import AccessDenied, BackendUnavailable, ConnectionMissing, SiflowError, UsageError
 from siflow_provider.hooks.siflow import SiflowHook
 from siflow_provider.spec import PyTorchJob
 from siflow_provider.spec.resolve import resolve
@@ -92,6 +92,37 @@ async def test_run_that_can_not_be_followed_at_first_is_left_alone_and_looked_fo
     event = await first_event(trigger_for(ref))
     assert event.outcome.kind is OutcomeKind.SUCCEEDED
     assert capsys.readouterr().out.count(f"{ref.name} can't be followed now") == 1
+
+
+@pytest.mark.parametrize(("deferred", "followed"), [(timedelta(), False), (timedelta(hours=1), True)])
+async def test_connection_that_the_triggerer_never_had_ends_the_wait_and_one_that_went_is_waited_for(
+    airflow: Airflow, backend: Any, monkeypatch: pytest.MonkeyPatch, deferred: timedelta, followed: bool
+) -> None:
+    ref = await submitted(backend, "true")
+    asked, ask = [], SiflowHook.asettings
+
+    async def missing(hook: SiflowHook, *, expected: str = "") -> Settings:
+        asked.append(expected)
+        if len(asked) < 2:
+            raise ConnectionMissing("there is no connection 'oncall' in the triggerer.", hint="Add it.")
+        return await ask(hook, expected=expected)
+
+    monkeypatch.setattr(SiflowHook, "asettings", missing)
+    monkeypatch.setattr("siflow_provider.triggers.run._MENDING", timedelta())
+    carried = Carried(prefix="d-t", deferred_at=datetime.now(UTC) - deferred)
+    event = await first_event(trigger_for(ref, carried=carried))
+    if followed:
+        assert (event.outcome.kind, event.blind) == (OutcomeKind.SUCCEEDED, "")
+        return
+    failure = event.outcome.failure
+    assert event.outcome.kind is OutcomeKind.FAILED
+    assert failure is not None
+    assert failure.summary == (
+        f"the worker submitted {ref.name}, but the triggerer can't follow it: "
+        "there is no connection 'oncall' in the triggerer."
+    )
+    assert failure.hint == "Add it. Or wait in the worker: deferrable=False."
+    assert event.blind
 
 
 @pytest.mark.parametrize("state", ["failed", "success", "queued", None])

@@ -11,6 +11,7 @@ from siflow_provider.backends.kubernetes.checkup.rights import ask_rights, right
 from siflow_provider.backends.kubernetes.checkup.rules import rules_for
 from siflow_provider.backends.kubernetes.checkup.served import served_checks
 from siflow_provider.backends.kubernetes.checkup.taking import try_job
+from siflow_provider.backends.kubernetes.cluster.features import server_version
 from siflow_provider.backends.kubernetes.cluster.pace import Pace
 from siflow_provider.backends.kubernetes.cluster.resources import CLAIMS, LOCALQUEUES, NAMESPACES, PRIORITYCLASSES
 from siflow_provider.backends.kubernetes.cluster.shared import open_cluster
@@ -70,13 +71,14 @@ async def _cluster(cluster: Cluster, namespaces: list[str], wanted: Wanted, trai
     features = await cluster.features()
     served = {"PyTorchJob": features.pytorchjob, "TrainJob": features.trainjob, "RayJob": features.rayjob}
     kinds = [kind for kind in (features.training_api(training_api), "RayJob") if served[kind]]
-    missing, spaces, taken, named = await asyncio.gather(
+    version, missing, spaces, taken, named = await asyncio.gather(
+        server_version(cluster.api),
         ask_rights(cluster.api, rules_for(features, training_api), namespaces),
         asyncio.gather(*(_namespace(cluster, namespace) for namespace in namespaces)),
         asyncio.gather(*(try_job(cluster.api, kind, namespace) for kind in kinds for namespace in namespaces)),
         _named(cluster, features, wanted),
     )
-    return [*served_checks(features, training_api), *spaces, *rights_checks(missing), *taken, *named]
+    return [*served_checks(features, training_api, version=version), *spaces, *rights_checks(missing), *taken, *named]
 
 
 async def _namespace(cluster: Cluster, namespace: str) -> Check:

@@ -38,19 +38,20 @@ _QUEUES = (
 _MONITORS = "install the Prometheus operator; until then annotations on the pods say where metrics are"
 
 
-def served_checks(features: Features, training_api: str = "auto") -> list[Check]:
+def served_checks(features: Features, training_api: str = "auto", *, version: str = "") -> list[Check]:
     """Return a check of the API server and one of each kind that tasks use.
 
     Args:
         features: what the cluster has.
         training_api: the connection's word on what a form of kind PyTorchJob becomes.
+        version: the API server's own; "" where it is not told.
     """
     trains = features.training_api(training_api) == "TrainJob"
     in_place, usual = (TRAINJOBS, features.trainjob, _TRAINER), (PYTORCHJOBS, features.pytorchjob, _TRAINING_OPERATOR)
     trainer = in_place if trains else usual
     can_run = trainer[1] or features.rayjob
     return [
-        Check("API server", True, features.server or "its version is not told"),
+        Check("API server", True, version or "its version is not told"),
         _kind(features, *trainer, needed=not can_run),
         _kind(features, RAYJOBS, features.rayjob, _KUBERAY, needed=not can_run),
         _kind(features, WORKLOADS, features.kueue, _QUEUES, lost="jobs start at once, without queue and quota"),

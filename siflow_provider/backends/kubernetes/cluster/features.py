@@ -19,7 +19,7 @@ from siflow_provider.backends.kubernetes.cluster.resources import (
 if TYPE_CHECKING:
     from siflow_provider.backends.kubernetes.cluster.api import Api
 
-__all__ = ["Features", "TrainingApi", "discover"]
+__all__ = ["Features", "TrainingApi", "discover", "server_version"]
 
 TrainingApi = Literal["PyTorchJob", "TrainJob"]
 """The kinds of object that a form of kind PyTorchJob can become."""
@@ -37,7 +37,6 @@ class Features:
     Attributes:
         kueue, pytorchjob, rayjob, trainjob, podmonitor: the kind is served, in the version that this package speaks.
         versions: API group -> versions served, the preferred one first.
-        server: the API server's own version, such as `v1.36.3`.
     """
 
     kueue: bool
@@ -46,7 +45,6 @@ class Features:
     trainjob: bool
     podmonitor: bool
     versions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    server: str = ""
 
     def training_api(self, wanted: str) -> TrainingApi:
         """Return what a form of kind PyTorchJob becomes here.
@@ -61,7 +59,7 @@ class Features:
 
 
 async def discover(api: Api) -> Features:
-    """Ask what the cluster has, in two requests; a server before Kubernetes 1.27 is asked group by group."""
+    """Ask what the cluster has, in one request; a server before Kubernetes 1.27 is asked group by group."""
     answer = await api.get("/apis", accept=_AGGREGATED)
     aggregated = answer.get("kind") == "APIGroupDiscoveryList"
     served = _of_aggregated(answer) if aggregated else await _of_groups(api, answer)
@@ -76,8 +74,12 @@ async def discover(api: Api) -> Features:
         trainjob=has(TRAINJOBS),
         podmonitor=has(PODMONITORS),
         versions={group: tuple(versions) for group, versions in served.items()},
-        server=str((await api.get("/version")).get("gitVersion") or ""),
     )
+
+
+async def server_version(api: Api) -> str:
+    """Return the API server's own version, such as `v1.36.3`."""
+    return str((await api.get("/version")).get("gitVersion") or "")
 
 
 def _of_aggregated(answer: Mapping[str, Any]) -> Served:

@@ -1,16 +1,22 @@
-"""Finds runs by the labels of their jobs.
+"""Finds runs by the labels of their jobs, or by their names where the login may not list jobs.
 
 A run's own id is unique, so it is looked for in all namespaces where the login may list them. What is found by less
 (a name, or nothing) may be somebody else's, of another Airflow on the same cluster: there only the namespaces of the
 connection and its catalog are looked at.
+
+Without the right to list them jobs are asked for one by one, by the names that the run's attempts have: the same names
+that a submission would give them, so that there are never two jobs for one try.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from siflow_provider.backends.kubernetes.cluster.errors import Denied, NotFound
 from siflow_provider.backends.kubernetes.cluster.resources import (
@@ -32,13 +38,17 @@ from siflow_provider.backends.kubernetes.state.status import status_of
 from siflow_provider.core.protocol import FoundRun
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from siflow_provider.backends.kubernetes.cluster.shared import Cluster
+    from siflow_provider.backends.kubernetes.life.wanted import Wanted
     from siflow_provider.core.status import JobRef, Status
 
 __all__ = ["Place", "all_statuses", "find_attempts", "find_named", "newest_first"]
 
+log = logging.getLogger(__name__)
+
+_told: WeakSet[Cluster] = WeakSet()
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
@@ -59,22 +69,30 @@ class Place:
     training_api: str = "auto"
 
 
-async def find_attempts(place: Place, run: str | Sequence[str], attempt: int | None = None) -> list[FoundRun]:
-    """Return the attempts of one run or of several, or those of that number, the newest first; also leaving ones."""
-    query = {"labelSelector": selector(run, attempt)}
+async def find_attempts(place: Place, wanted: Wanted) -> list[FoundRun]:
+    """Return the attempts of the runs, or those of that number, the newest first; also leaving ones."""
+    query, kinds = {"labelSelector": selector(list(wanted.runs), wanted.attempt)}, await _kinds(place, wanted.kind)
+    with suppress(Denied):
+        return _found(place, await _jobs(place, kinds, [None], query))
     try:
-        jobs = await _jobs(place, [None], query)
-    except Denied:
-        jobs = await _jobs(place, place.namespaces, query)
-    return [FoundRun(ref, is_leaving(job)) for job in jobs if (ref := ref_of(job, context=place.context)) is not None]
+        return _found(place, await _jobs(place, kinds, place.namespaces, query))
+    except Denied as error:
+        there = [one for one in await _by_names(place, kinds, wanted) if one.ref.task_uuid in wanted.runs]
+        if not there and None in wanted.runs.values():
+            raise  # there may be attempts whose names are not known
+        _tell_once(place.cluster, error)
+        return [one for one in there if wanted.attempt in {None, one.ref.attempt}]
 
 
 async def find_named(place: Place, name: str) -> list[JobRef]:
     """Return the runs of that name, one a namespace and kind at most, the newest first; what is leaving is gone."""
-    query = {"labelSelector": selector(), "fieldSelector": f"metadata.name={name}"}
-    jobs = await _jobs(place, place.namespaces, query)
-    found = (ref_of(job, context=place.context) for job in jobs if not is_leaving(job))
-    return [ref for ref in found if ref is not None]
+    query, kinds = {"labelSelector": selector(), "fieldSelector": f"metadata.name={name}"}, await _kinds(place)
+    try:
+        found = _found(place, await _jobs(place, kinds, place.namespaces, query))
+    except Denied as error:
+        _tell_once(place.cluster, error)
+        found = await _got(place, kinds, [name])
+    return [one.ref for one in found if not one.leaving]
 
 
 async def all_statuses(place: Place) -> list[Status]:
@@ -82,7 +100,7 @@ async def all_statuses(place: Place) -> list[Status]:
     cluster, namespaces, ours = place.cluster, place.namespaces, {"labelSelector": selector()}
     blind: _Blind = {}
     jobs, pods, clusters, workloads = await asyncio.gather(
-        _jobs(place, namespaces, ours),
+        _jobs(place, await _kinds(place), namespaces, ours),
         _seen_of(cluster, PODS, namespaces, ours, blind),
         _seen_of(cluster, RAYCLUSTERS, namespaces, ours, blind),
         _seen_of(cluster, WORKLOADS, namespaces, {}, blind),
@@ -120,22 +138,98 @@ def _seen(job: dict[str, Any], pods: _Found, clusters: _Found, workloads: _Found
     )
 
 
-async def _jobs(place: Place, namespaces: Iterable[str | None], query: dict[str, str]) -> list[dict[str, Any]]:
-    """Return the jobs of each kind; of the training API that is not used now only where that may be seen."""
-    features = await place.cluster.features()
-    unused = PYTORCHJOBS if features.training_api(place.training_api) == "TrainJob" else TRAINJOBS
-    kinds = [PYTORCHJOBS, RAYJOBS, *([TRAINJOBS] if features.trainjob else [])]
-    wanted = [(kind, namespace) for kind in kinds for namespace in namespaces]
+def _found(place: Place, jobs: Iterable[dict[str, Any]]) -> list[FoundRun]:
+    """Return where the jobs of ours are, and which of them are being deleted."""
+    return [FoundRun(ref, is_leaving(job)) for job in jobs if (ref := ref_of(job, context=place.context)) is not None]
 
-    async def listed(kind: Resource, namespace: str | None) -> list[dict[str, Any]]:
+
+async def _by_names(place: Place, kinds: _Kinds, wanted: Wanted) -> list[FoundRun]:
+    """Return the jobs of ours that have the names of the runs' attempts, as far as these are known."""
+    if wanted.known:
+        return await _got(place, kinds, [wanted.known])
+    each = [_attempts_of(place, kinds, wanted, name) for name in wanted.runs.values() if name is not None]
+    return [one for found in await asyncio.gather(*each) for one in found]
+
+
+async def _attempts_of(place: Place, kinds: _Kinds, wanted: Wanted, name: Callable[[int], str]) -> list[FoundRun]:
+    if wanted.attempt is not None:
+        return await _got(place, kinds, [name(wanted.attempt)])
+    found: list[FoundRun] = []
+    first = 1
+    while True:
+        more = await _got(place, kinds, [name(number) for number in range(first, first + wanted.gap)])
+        if not more:
+            return found
+        found, first = [*more, *found], first + wanted.gap
+
+
+async def _got(place: Place, kinds: _Kinds, names: Sequence[str]) -> list[FoundRun]:
+    """Return the runs of these names, read one by one, the newest first."""
+
+    async def one(kind: Resource, namespace: str | None, name: str) -> list[dict[str, Any]]:
         try:
-            return await _listed(place.cluster, kind, namespace, query)
-        except Denied:
-            if kind is not unused:
-                raise
+            return [await place.cluster.api.get(kind.path(namespace, name))]
+        except NotFound:
             return []
 
-    found = await asyncio.gather(*(listed(kind, namespace) for kind, namespace in wanted))
+    asked = [
+        _seen_where_used(kinds, kind, one(kind, namespace, name))
+        for kind in kinds.all
+        for namespace in place.namespaces
+        for name in names
+    ]
+    return _found(place, _in_order(await asyncio.gather(*asked)))
+
+
+def _tell_once(cluster: Cluster, error: Denied) -> None:
+    """Say for each cluster once what the missing right costs: names that a form gave otherwise are not found."""
+    if cluster not in _told:
+        _told.add(cluster)
+        log.warning("jobs can't be listed, so earlier runs are looked for by their names alone: %s", error)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kinds:
+    """Kinds of job to look for; `unused` is the training API that is not used now, and may be closed to the login."""
+
+    all: tuple[Resource, ...]
+    unused: Resource
+
+
+async def _kinds(place: Place, form: str | None = None) -> _Kinds:
+    """Return what a form of this kind can have become, or one of any kind."""
+    features = await place.cluster.features()
+    trains = features.training_api(place.training_api) == "TrainJob"
+    used, unused = (TRAINJOBS, PYTORCHJOBS) if trains else (PYTORCHJOBS, TRAINJOBS)
+    if form is not None:
+        return _Kinds((RAYJOBS if form == "RayJob" else used,), unused)
+    return _Kinds((PYTORCHJOBS, RAYJOBS, *((TRAINJOBS,) if features.trainjob else ())), unused)
+
+
+async def _seen_where_used(
+    kinds: _Kinds, kind: Resource, asked: Awaitable[list[dict[str, Any]]]
+) -> list[dict[str, Any]]:
+    try:
+        return await asked
+    except Denied:
+        if kind is not kinds.unused:
+            raise
+        return []
+
+
+async def _jobs(
+    place: Place, kinds: _Kinds, namespaces: Iterable[str | None], query: dict[str, str]
+) -> list[dict[str, Any]]:
+    """Return the jobs of these kinds; of the training API that is not used now only where that may be seen."""
+    asked = [
+        _seen_where_used(kinds, kind, _listed(place.cluster, kind, namespace, query))
+        for kind in kinds.all
+        for namespace in namespaces
+    ]
+    return _in_order(await asyncio.gather(*asked))
+
+
+def _in_order(found: Iterable[Iterable[dict[str, Any]]]) -> list[dict[str, Any]]:
     return sorted((job for jobs in found for job in jobs), key=submitted_order, reverse=True)
 
 

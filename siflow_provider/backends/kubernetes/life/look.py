@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from siflow_provider.backends.kubernetes.cluster.errors import Denied, NotFound
 from siflow_provider.backends.kubernetes.cluster.resources import (
@@ -31,8 +32,10 @@ if TYPE_CHECKING:
     from siflow_provider.backends.kubernetes.cluster.shared import Cluster
     from siflow_provider.core.status import JobRef
 
-__all__ = ["get_job", "has_ended", "judge", "look", "look_closely", "queue_label"]
+__all__ = ["get_job", "has_ended", "judge", "look", "look_closely", "note_made", "queue_label"]
 
+_FRESH_SECONDS = 2.0
+_made: WeakKeyDictionary[Cluster, dict[str, tuple[float, Mapping[str, Any]]]] = WeakKeyDictionary()
 _MOST_ASKED = 8
 """Pods of which a look reads the events; the first that are in trouble speak for the others."""
 
@@ -43,7 +46,24 @@ async def look(cluster: Cluster, ref: JobRef) -> Status:
     Raises:
         BackendError: the API server refuses, or gives no answer (BackendUnavailable).
     """
-    return MEMORY.end_of(ref.uid) or await judge(cluster, ref, await look_closely(cluster, ref))
+    ended = MEMORY.end_of(ref.uid)
+    if ended is not None:
+        return ended
+    made = _taken(cluster, ref)
+    return await judge(cluster, ref, await look_closely(cluster, ref) if made is None else Seen(job=made))
+
+
+def note_made(cluster: Cluster, job: Mapping[str, Any]) -> None:
+    """Take the answer to a creation: the first look at the run, if it comes at once, needs no other."""
+    made = _made.setdefault(cluster, {})
+    made.clear()  # of many that are made together one may be asked for at once
+    made[uid(job)] = (asyncio.get_running_loop().time(), job)
+
+
+def _taken(cluster: Cluster, ref: JobRef) -> Mapping[str, Any] | None:
+    """Return the job that this process has just made, once: nothing of it can have begun."""
+    at, job = _made.get(cluster, {}).pop(ref.uid, (0.0, None))
+    return job if job is not None and asyncio.get_running_loop().time() - at < _FRESH_SECONDS else None
 
 
 async def judge(cluster: Cluster, ref: JobRef, seen: Seen) -> Status:

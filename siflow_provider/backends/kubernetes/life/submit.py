@@ -21,7 +21,7 @@ from siflow_provider.backends.kubernetes.cluster.resources import (
     Resource,
     job_resource,
 )
-from siflow_provider.backends.kubernetes.life.look import has_ended
+from siflow_provider.backends.kubernetes.life.look import has_ended, note_made
 from siflow_provider.backends.kubernetes.life.marks import (
     check_owner,
     is_leaving,
@@ -31,7 +31,7 @@ from siflow_provider.backends.kubernetes.life.marks import (
     submission_notes,
 )
 from siflow_provider.backends.kubernetes.life.runtime import hand_over, lacks_runtime, prepare
-from siflow_provider.backends.kubernetes.life.ssh_keys import key_secret
+from siflow_provider.backends.kubernetes.life.ssh_keys import with_key
 from siflow_provider.backends.kubernetes.metadata import is_queued
 from siflow_provider.backends.kubernetes.names import ANNOTATION_SUBMITTED_AT
 from siflow_provider.backends.kubernetes.rendering import job_in, render, revealed
@@ -86,6 +86,8 @@ async def submit(cluster: Cluster, manifest: Manifest, *, context: str, training
     if fresh or not has_ended(ref, found):
         async with _undone(cluster, _path(job), found, made=fresh):
             await asyncio.gather(*(_complete(cluster, part, found) for part in parts))
+    if fresh:
+        note_made(cluster, found)
     return ref
 
 
@@ -124,7 +126,7 @@ def _documents(
     """Return the job, its runtime and the rest: hidden values in their Secret, the namespace filled in."""
     documents = revealed(manifest)
     if manifest.task.task.ssh:
-        documents.append(key_secret(manifest))
+        documents = with_key(documents, manifest)
     kept = [document for document in documents if document["kind"] != PODMONITORS.kind or features.podmonitor]
     placed = [{**document, "metadata": {"namespace": namespace, **document["metadata"]}} for document in kept]
     runtime = placed.pop(0) if placed[0]["kind"] == TRAINING_RUNTIMES.kind else None

@@ -29,6 +29,7 @@ from siflow_provider.backends.kubernetes.queueing.podsets import PodSet, task_po
 from siflow_provider.backends.kubernetes.queueing.positions import Positions
 from siflow_provider.backends.kubernetes.queueing.reading import Reader
 from siflow_provider.backends.kubernetes.queueing.report import answer, places_of
+from siflow_provider.backends.kubernetes.queueing.route import find_route
 
 if TYPE_CHECKING:
     from siflow_provider.backends.kubernetes.cluster.shared import Cluster
@@ -123,7 +124,7 @@ async def take_picture(cluster: Cluster, namespace: str, queue: str | None, *, i
         _nodes(read, features.versions, pods=True) if by_nodes else _no_nodes(),
         _namespace(read, namespace),
     )
-    return Picture(
+    picture = Picture(
         namespace=namespace,
         queue=queue or _default_queue(queues["local_queues"]),
         kueue=features.kueue,
@@ -131,6 +132,10 @@ async def take_picture(cluster: Cluster, namespace: str, queue: str | None, *, i
         **nodes,
         **space,
     )
+    route = find_route(picture) if picture.queue is not None else None
+    if route is None or route.cluster is None or not route.cluster["spec"].get("namespaceSelector"):
+        return picture  # none, or one that chooses all, whatever their labels
+    return replace(picture, namespace_labels=await _labels(read, namespace))
 
 
 async def _queues(read: Reader, namespace: str) -> dict[str, Any]:
@@ -173,13 +178,13 @@ async def _unread() -> Items | None:
 
 
 async def _namespace(read: Reader, namespace: str) -> dict[str, Any]:
-    quotas, ranges, spaces = await asyncio.gather(
-        read.items(_RESOURCEQUOTAS, namespace),
-        read.items(_LIMITRANGES, namespace),
-        read.one(NAMESPACES, None, namespace),
-    )
-    labels = (spaces[0]["metadata"].get("labels") or {}) if spaces else None
-    return {"resource_quotas": quotas, "limit_ranges": ranges, "namespace_labels": labels}
+    quotas, ranges = await asyncio.gather(read.items(_RESOURCEQUOTAS, namespace), read.items(_LIMITRANGES, namespace))
+    return {"resource_quotas": quotas, "limit_ranges": ranges}
+
+
+async def _labels(read: Reader, namespace: str) -> dict[str, str] | None:
+    spaces = await read.one(NAMESPACES, None, namespace)
+    return (spaces[0]["metadata"].get("labels") or {}) if spaces else None
 
 
 def _default_queue(local_queues: Items | None) -> str | None:

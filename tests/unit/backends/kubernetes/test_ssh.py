@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from siflow_provider.backends.kubernetes.names import KEYS_DIR, RUN_DIR, SCRIPTS_DIR, ssh_secret
+from siflow_provider.backends.kubernetes.names import KEYS_DIR, RUN_DIR, SCRIPTS_DIR, SSH_KEYS, env_secret
 from siflow_provider.spec.quantity import Resources
 from siflow_provider.spec.resolve import Flavor
 from tests.unit.backends.kubernetes import kubelet
 from tests.unit.backends.kubernetes.tasks import CPU, container, document, env, pods, pytorch, ray, rendered
 
+KEYS = [{"key": key, "path": file} for key, file in SSH_KEYS.items()]
 SERVER = '#!/bin/sh\necho "sshd $*" >> "$BOX/calls"\n'
 
 
@@ -22,7 +23,7 @@ def test_keys_are_named_and_not_rendered() -> None:
     manifest = rendered(pytorch(ssh=True, workers=1))
     for role in ("master", "worker"):
         secrets = [volume["secret"] for volume in pods(manifest)[role]["spec"]["volumes"] if "secret" in volume]
-        assert secrets == [{"secretName": ssh_secret(manifest.name), "defaultMode": 0o400}]
+        assert secrets == [{"secretName": env_secret(manifest.name), "items": KEYS, "defaultMode": 0o400}]
     assert [item["kind"] for item in manifest.documents] == ["PyTorchJob", "ConfigMap"]
 
 

@@ -19,6 +19,7 @@ from siflow_provider.backends.settings import Settings
 from siflow_provider.cli.main import main
 from siflow_provider.core.identity import Identity
 from siflow_provider.core.status import JobRef
+from siflow_provider.core.trail import Trail
 from siflow_provider.errors import BackendUnavailable, PartialAnswer
 from siflow_provider.spec.hidden import Hidden
 from tests.unit.backends.kubernetes.cluster.conftest import kubeconfig
@@ -45,14 +46,14 @@ def two(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> Settings:
 
 async def test_a_new_run_may_start_on_the_cluster_of_its_task(two: Settings) -> None:
     async with KubernetesBackend(two) as backend:
-        assert await backend.find_latest(RUN, context="") is None
+        assert await backend.find_latest(RUN, trail=Trail("t", context="")) is None
 
 
 async def test_no_run_starts_where_an_earlier_submission_can_not_be_looked_for(two: Settings) -> None:
     ref = JobRef(backend="kubernetes", kind="PyTorchJob", name="n", uid="u", task_uuid=RUN.task_uuid, attempt=1)
     async with KubernetesBackend(two) as backend:
         for looking in (
-            backend.find_latest(RUN, context="there"),
+            backend.find_latest(RUN, trail=Trail("t", context="there")),
             backend.find_latest(RUN),
             backend.find(RUN),
             backend.find_latest(ref.model_copy(update={"context": "there"})),
