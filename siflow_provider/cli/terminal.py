@@ -12,6 +12,7 @@ from siflow_provider.cli.output import silence
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from siflow_provider.core.meter import Sizes
     from siflow_provider.core.outcome import AlertRule
     from siflow_provider.core.status import LogCursor, LogLine, Status
     from siflow_provider.core.veil import Veil
@@ -60,6 +61,9 @@ class TerminalReporter:
 
     async def checkpoint(self, cursor: LogCursor) -> None:
         """Keep nothing: a command that ends is not taken up by another."""
+
+    async def sizes(self, sizes: Sizes) -> None:
+        """Keep nothing: nobody follows the run after this process."""
 
     async def links(self, links: Mapping[str, str]) -> None:
         """Keep nothing: `siflow-provider show` tells them as they are when it is asked."""

@@ -16,6 +16,7 @@ from siflow_provider.core.checkpoints import Checkpoints
 from siflow_provider.core.clocks import Clock, Sight, due_clock, next_moment, stopper
 from siflow_provider.core.endings import Ending, judge
 from siflow_provider.core.expiry import delete_run, note_stacks, stop_run
+from siflow_provider.core.meter import Meter, Sizes
 from siflow_provider.core.narration import Narrator
 from siflow_provider.core.outcome import FollowPolicy, Outcome, OutcomeKind, Reporter, Totals
 from siflow_provider.core.pump import LogPump
@@ -47,6 +48,7 @@ async def follow(
     reporter: Reporter,
     *,
     cursor: LogCursor = LogCursor(),  # noqa: B008 - frozen
+    sizes: Sizes = Sizes(),  # noqa: B008 - frozen
     clock: Callable[[], datetime] = utc_now,
 ) -> Outcome:
     """Follow one attempt to its end, and return it once all its logs were shown.
@@ -61,9 +63,10 @@ async def follow(
         policy: clocks, logs, retries, alerts.
         reporter: who is told.
         cursor: how far an earlier follower had shown the logs.
+        sizes: what an earlier follower had kept by `Reporter.sizes`.
         clock: gives the moment now; sleeping goes by the event loop's own time.
     """
-    return await _Follower(backend, ref, policy, reporter, cursor=cursor, clock=clock).run()
+    return await _Follower(backend, ref, policy, reporter, cursor=cursor, sizes=sizes, clock=clock).run()
 
 
 class _Follower:
@@ -75,6 +78,7 @@ class _Follower:
         reporter: Reporter,
         *,
         cursor: LogCursor,
+        sizes: Sizes,
         clock: Callable[[], datetime],
     ) -> None:
         self._backend, self._ref, self._policy, self._reporter = backend, ref, policy, reporter
@@ -88,6 +92,7 @@ class _Follower:
             "where the run can be looked at", no_links, self._links_now, reporter.links, reporter, pause=_LINKS_SECONDS
         )
         self._pump = LogPump(backend, ref, policy, reporter, cursor=cursor, clock=clock, on_line=self._checkpoints.move)
+        self._meter = Meter(ref, reporter, sizes)
         self._alarms = Alarms(policy.alerts, reporter)
         self._narrator = Narrator(reporter, told_until=policy.told_until)
         self._changed = asyncio.Event()
@@ -100,6 +105,7 @@ class _Follower:
         self._spawn(self._watch(), "watch")
         self._spawn(self._checkpoints.run(), "cursor")
         self._spawn(self._links.run(), "links")
+        self._spawn(self._meter.run(), "meter")
         try:
             clock = await self._until_end()
             if clock is Clock.FALLBACK:
@@ -113,7 +119,7 @@ class _Follower:
             for task in self._tasks:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
-            await asyncio.gather(self._checkpoints.close(), self._links.close())
+            await asyncio.gather(self._checkpoints.close(), self._links.close(), self._meter.close())
 
     def _spawn(self, work: Coroutine[Any, Any, None], what: str) -> asyncio.Task[None]:
         task = asyncio.create_task(work, name=f"siflow-{what}-{self._ref.name}")
@@ -138,6 +144,7 @@ class _Follower:
         self._links.move()
         if status.submitted_at is not None:  # of a lost run nothing may be left to count
             self._counted = self._sight
+            self._meter.see(status, now)
         if status.phase is not Phase.LOST:
             self._alarms.fire("submitted", status, f"{self._ref.name} was submitted to {self._backend.name}")
         if status.phase is Phase.RUNNING or status.running_at is not None:
@@ -274,4 +281,4 @@ class _Follower:
         if self._counted is None:
             return Totals()
         queued = self._counted.queued_seconds(now)
-        return Totals.of(self._counted.status, now).model_copy(update={"queued_seconds": queued})
+        return self._meter.totals(self._counted.status, now).model_copy(update={"queued_seconds": queued})

@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from siflow_provider.core.frozen import Frozen
 from siflow_provider.core.status import Failure, JobRef, LogCursor, LogLine, LogSelection, Phase, Status
+
+if TYPE_CHECKING:
+    from siflow_provider.core.meter import Sizes
 
 __all__ = ["AlertRule", "FollowPolicy", "Outcome", "OutcomeKind", "Reporter", "RunEnd", "Totals"]
 
@@ -173,6 +176,10 @@ class Reporter(Protocol):
 
     async def checkpoint(self, cursor: LogCursor) -> None:
         """Remember how far the lines were shown, for a follower that starts anew."""
+        ...
+
+    async def sizes(self, sizes: Sizes) -> None:
+        """Remember how many GPUs the run held when, for a follower that starts anew."""
         ...
 
     async def links(self, links: Mapping[str, str]) -> None:

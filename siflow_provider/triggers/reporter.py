@@ -12,12 +12,15 @@ from siflow_provider.triggers.shown import SHOWN_KEY, Shown
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from siflow_provider.core.meter import Sizes
     from siflow_provider.core.outcome import AlertRule
     from siflow_provider.core.status import LogCursor, LogLine, Status
     from siflow_provider.core.veil import Veil
     from siflow_provider.triggers.store import Store
 
-__all__ = ["TaskReporter"]
+__all__ = ["SIZES_KEY", "TaskReporter"]
+
+SIZES_KEY = "siflow_sizes"
 
 
 class TaskReporter:
@@ -83,6 +86,10 @@ class TaskReporter:
         counts = dict(self._count)
         await self._store.put(SHOWN_KEY, Shown(run=self._run, lines=counts).model_dump(mode="json"))
         self._saved = counts  # not before: a save that was cut off is made again
+
+    async def sizes(self, sizes: Sizes) -> None:
+        """Keep them for another triggerer."""
+        await self._store.put(SIZES_KEY, sizes.model_dump(mode="json"))
 
     async def links(self, links: Mapping[str, str]) -> None:
         """Keep them where Airflow's UI looks for them, unless they are there."""

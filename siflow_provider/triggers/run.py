@@ -14,6 +14,7 @@ from siflow_provider.core.attempts import Ledger, rest
 from siflow_provider.core.expiry import finish_run
 from siflow_provider.core.follow import follow
 from siflow_provider.core.frozen import Frozen
+from siflow_provider.core.meter import Sizes
 from siflow_provider.core.origin import STOPPED_BY
 from siflow_provider.core.outcome import FollowPolicy, Outcome, OutcomeKind
 from siflow_provider.core.patience import pause_seconds
@@ -24,7 +25,7 @@ from siflow_provider.errors import ConnectionMissing, SiflowError
 from siflow_provider.hooks.siflow import DEFAULT_CONN_ID, SiflowHook
 from siflow_provider.triggers.drain import LogDrain, PacedBackend
 from siflow_provider.triggers.killed import KillAction, keep_running, stop_if_killed
-from siflow_provider.triggers.reporter import TaskReporter
+from siflow_provider.triggers.reporter import SIZES_KEY, TaskReporter
 from siflow_provider.triggers.settle import until_settled
 from siflow_provider.triggers.shown import SHOWN_KEY, Shown, keep_log, marker, read_shown, trigger_logs
 from siflow_provider.triggers.store import Store
@@ -219,7 +220,8 @@ class RunTrigger(BaseTrigger):
         async with make_backend(settings) as backend:
             paced = cast("Backend", PacedBackend(backend, drain, lambda: reporter.written))
             policy = data.carried.ledger.applied(data.policy)
-            outcome = await follow(paced, data.ref, policy, reporter, cursor=data.cursor)
+            sizes = await self._sizes(store)
+            outcome = await follow(paced, data.ref, policy, reporter, cursor=data.cursor, sizes=sizes)
             if outcome.final:
                 await finish_run(backend, data.ref, reporter)
         if outcome.kind is OutcomeKind.RETRY:
@@ -228,6 +230,14 @@ class RunTrigger(BaseTrigger):
         reporter.note(last)
         await drain.until_written(last)
         return data.veil.over_outcome(outcome)
+
+    async def _sizes(self, store: Store) -> Sizes:
+        """Return what an earlier triggerer kept; only a Ray cluster changes its size."""
+        kept = await store.get(SIZES_KEY) if self.data.ref.kind == "RayJob" else None
+        try:
+            return Sizes.model_validate(kept or {})
+        except ValidationError:  # of another version of us
+            return Sizes()
 
     async def _shown(self, store: Store) -> Shown:
         files = await asyncio.to_thread(trigger_logs, self.task_instance)

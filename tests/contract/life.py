@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 
 from siflow_provider.core.identity import Identity
+from siflow_provider.core.meter import Sizes
 from siflow_provider.core.outcome import AlertRule, RunEnd
 from siflow_provider.core.policy import follow_policy
 from siflow_provider.core.protocol import RenderContext, TrainingBackend
@@ -132,6 +133,9 @@ class Told:
 
     async def checkpoint(self, cursor: LogCursor) -> None:
         self.cursor = cursor
+
+    async def sizes(self, sizes: Sizes) -> None:
+        """Keep nothing."""
 
     async def links(self, links: Mapping[str, str]) -> None:
         """Keep nothing."""

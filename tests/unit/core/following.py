@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from siflow_provider.core.follow import follow
+from siflow_provider.core.meter import Sizes
 from siflow_provider.core.outcome import FollowPolicy, Outcome
 from siflow_provider.core.status import LogCursor
 from siflow_provider.spec.task import PyTorchJob, RayJob
@@ -31,10 +32,13 @@ async def follow_script(
     *,
     recorder: Recorder | None = None,
     cursor: LogCursor | None = None,
+    sizes: Sizes = Sizes(),  # noqa: B008 - frozen
     kind: type[PyTorchJob] | type[RayJob] = PyTorchJob,
 ) -> Followed:
     """Submit the script's run and follow it."""
     backend, told = ScriptedBackend(script), recorder or Recorder()
     ref = await backend.submit(backend.render(make_task(kind=kind), context()))
-    outcome = await follow(backend, ref, policy or FollowPolicy(), told, cursor=cursor or LogCursor(), clock=now)
+    outcome = await follow(
+        backend, ref, policy or FollowPolicy(), told, cursor=cursor or LogCursor(), sizes=sizes, clock=now
+    )
     return Followed(outcome, told, backend)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
+from siflow_provider.core.meter import Sizes
 from siflow_provider.core.outcome import AlertRule
 from siflow_provider.core.status import LogCursor, LogLine, Status
 
@@ -20,6 +21,7 @@ class Recorder:
         self.warnings: list[str] = []
         self.cursors: list[LogCursor] = []
         self.cursor_times: list[float] = []
+        self.kept_sizes: list[Sizes] = []
         self.alerts: list[tuple[str, str]] = []
         self.shown_links: list[dict[str, str]] = []
         self.on_line: Callable[[LogLine], None] | None = None
@@ -35,6 +37,9 @@ class Recorder:
     async def checkpoint(self, cursor: LogCursor) -> None:
         self.cursors.append(cursor)
         self.cursor_times.append(asyncio.get_running_loop().time())
+
+    async def sizes(self, sizes: Sizes) -> None:
+        self.kept_sizes.append(sizes)
 
     async def links(self, links: Mapping[str, str]) -> None:
         self.shown_links.append(dict(links))
