@@ -39,8 +39,12 @@ def is_shared(request: Request) -> bool:
 
 def is_submission(request: Request) -> bool:
     """Say whether a request looks for a run that is there already, or makes what belongs to one."""
-    found = request.verb == "list" and "siflow-provider/run%3D" in request.uri and not request.namespace
-    return found or request.verb == "create"
+    return is_search(request) or request.verb == "create"
+
+
+def is_search(request: Request) -> bool:
+    """Say whether a request looks for a run that is there already, in all namespaces."""
+    return request.verb == "list" and "siflow-provider/run" in request.uri and not request.namespace
 
 
 @pytest.mark.timeout(700)
@@ -64,6 +68,7 @@ def test_twenty_waiting_tasks_share_one_list_and_one_watch_a_kind(
     assert shared == dict.fromkeys(WATCHED, 1)
     assert set(watches) == WATCHED
     assert max(watches.values()) <= 2, watches  # a watch is renewed after five minutes or more
+    assert sum(is_search(one) for one in asked) == MANY
     assert sum(is_submission(one) for one in asked) <= SUBMISSION * MANY
     run.mark("failed")
     audited.wait_gone(timeout=120)
