@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
@@ -14,6 +13,7 @@ from siflow_provider.backends.local.capacity import Amounts
 from siflow_provider.backends.local.ledger import Ledger
 from siflow_provider.backends.local.logs import LogFile, follow_files
 from siflow_provider.backends.local.off_loop import off_loop
+from siflow_provider.backends.local.pace import Pace
 from siflow_provider.backends.local.quota import answer
 from siflow_provider.backends.local.render import render_manifest, roles_of
 from siflow_provider.backends.local.runs import Runs
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from siflow_provider.spec.resolve import ResolvedTask
 
 __all__ = ["LocalBackend"]
-
-_POLL_SECONDS = 0.2
 
 
 class LocalBackend:
@@ -124,14 +122,16 @@ class LocalBackend:
     async def watch(self, ref: JobRef) -> AsyncIterator[Status]:
         """Yield snapshots as they change, the terminal one last."""
         before: Status | None = None
+        pace = Pace()
         while True:
             now = await self._look(ref)
-            if before is None or _differs(now, before):
+            changed = before is None or _differs(now, before)
+            if changed:
                 before = now
                 yield now
             if now.phase.terminal:
                 return
-            await asyncio.sleep(_POLL_SECONDS)
+            await pace.rest(changed=changed)
 
     async def _look(self, ref: JobRef) -> Status:
         """Return the snapshot, or `unknown` when the files can't be read now (no descriptors left, a full disk)."""

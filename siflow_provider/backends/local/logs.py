@@ -7,19 +7,18 @@ that are no UTF-8 are replaced; a character that is not yet written in full is w
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from siflow_provider.backends.local.off_loop import off_loop
+from siflow_provider.backends.local.pace import Pace
 from siflow_provider.core.pieces import MAX_LINE_BYTES, whole_characters
 from siflow_provider.core.status import LogLine
 
 __all__ = ["LogFile", "follow_files"]
 
 _READ_BYTES = 64 * 1024
-_POLL_SECONDS = 0.2
 
 
 @dataclass(slots=True)
@@ -81,6 +80,7 @@ async def follow_files(
 
     `ended` is asked before the files are read: what an ended run wrote is in them by then.
     """
+    pace, quiet = Pace(), False
     while True:
         over = await ended()
         found = False
@@ -90,10 +90,12 @@ async def follow_files(
                 found = True
                 yield line
         if found:
+            quiet = False
             continue
         if over or not follow:
             return
-        await asyncio.sleep(_POLL_SECONDS)
+        await pace.rest(changed=not quiet)
+        quiet = True
 
 
 def _cut(data: bytes, start: int) -> tuple[int, int, bool] | None:

@@ -103,7 +103,8 @@ async def test_a_backlog_of_a_gigabyte_is_caught_up_in_bounded_memory_and_whole(
 async def test_a_thousand_rounds_of_lines_leave_handles_and_memory_as_they_were(
     airflow: Airflow, machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("siflow_provider.backends.local.logs._POLL_SECONDS", 0.001)
+    for limit in ("SHORTEST_SECONDS", "LONGEST_SECONDS"):
+        monkeypatch.setattr(f"siflow_provider.backends.local.pace.{limit}", 0.001)
     process, log = psutil.Process(), Log()
     ref = machine.begin("long")
     event = asyncio.ensure_future(first_event(trigger_for(ref, log=log)))
