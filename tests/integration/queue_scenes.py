@@ -19,6 +19,11 @@ LABEL = "siflow-test/kind"
 TAINT = {"key": "siflow-test/taint", "value": "yes", "effect": "NoSchedule"}
 TOLERATION = {"key": "siflow-test/taint", "operator": "Equal", "value": "yes"}
 CPU, MEMORY = "cpu", "memory"
+_PREEMPTION = {
+    "withinClusterQueue": "LowerPriority",
+    "reclaimWithinCohort": "Any",
+    "borrowWithinCohort": {"policy": "LowerPriority"},
+}
 
 Object = dict[str, Any]
 
@@ -72,17 +77,19 @@ class Scene:
     """A queue, what stands around it, what is in it already, and a task before it.
 
     Attributes:
-        kinds: label of each flavor, "" for none, with whether it is tainted.
+        kinds: label of each flavor, "" for none, with whether it is tainted, or tainted and tolerated by itself.
         split: GPUs have a resource group and flavors of their own.
         covers: resources that the queue has quota for.
         own, other: quotas by flavor of the queue and of its neighbour.
         shape: alone, in a cohort, or in a tree of cohorts.
         pool: what the parent cohort has by itself, by flavor.
-        before: what the neighbour holds already.
+        before: what the neighbour holds already, at priority 0.
         ask: the task.
+        priority: the task's.
+        preempts: the queue may take quota back from those of lower priority.
     """
 
-    kinds: tuple[tuple[str, bool], ...]
+    kinds: tuple[tuple[str, str], ...]
     split: bool
     covers: tuple[str, ...]
     own: tuple[Amount, ...]
@@ -91,6 +98,8 @@ class Scene:
     pool: tuple[Amount, ...]
     before: Ask | None
     ask: Ask
+    priority: int = 0
+    preempts: bool = False
     names: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     def name(self, word: str) -> str:
@@ -103,6 +112,7 @@ class Scene:
             for part in ("f", "g") if self.split else ("f",):
                 spec: Object = {"nodeLabels": {LABEL: kind}} if kind else {}
                 spec |= {"nodeTaints": [TAINT]} if tainted else {}
+                spec |= {"tolerations": [TOLERATION]} if tainted == "tolerated" else {}
                 yield _kueue("ResourceFlavor", self.name(f"{part}{index}"), spec)
         if self.shape == "tree":
             yield _kueue("Cohort", self.name("root"), {"resourceGroups": self._groups(self.pool, limited=False)})
@@ -111,6 +121,7 @@ class Scene:
             alone = self.shape == "alone"
             spec = {"namespaceSelector": {}, "resourceGroups": self._groups(amounts, limited=not alone)}
             spec |= {} if alone else {"cohortName": self.name(cohort)}
+            spec |= {"preemption": _PREEMPTION} if self.preempts else {}
             yield _kueue("ClusterQueue", self.name(word), spec)
             yield _kueue("LocalQueue", self.name(word), {"clusterQueue": self.name(word)}, namespace)
 
@@ -147,10 +158,10 @@ def _kueue(kind: str, name: str, spec: Object, namespace: str = "") -> Object:
     return {"apiVersion": API, "kind": kind, "metadata": metadata, "spec": spec}
 
 
-def workload(name: str, namespace: str, queue: str, sets: tuple[PodSet, ...]) -> Object:
+def workload(name: str, namespace: str, queue: str, sets: tuple[PodSet, ...], priority: int = 0) -> Object:
     """Return a Workload as Kueue would make it of the job, without a job: no pods come of it."""
     pod_sets = [{"name": one.name, "count": one.count, "template": {"spec": _plain(one.spec)}} for one in sets]
-    return _kueue("Workload", name, {"queueName": queue, "priority": 0, "podSets": pod_sets}, namespace)
+    return _kueue("Workload", name, {"queueName": queue, "priority": priority, "podSets": pod_sets}, namespace)
 
 
 def asked(ask: Ask, queue: str, namespace: str) -> tuple[ResolvedTask, tuple[PodSet, ...]]:
@@ -167,7 +178,7 @@ _small = st.integers(0, 12)
 _limit = st.none() | st.integers(0, 6)
 _amount = st.builds(Amount, _small, _limit, _limit)
 _amounts = st.tuples(_amount, _amount)
-_kind = st.tuples(st.sampled_from(["", "", "a", "b"]), st.sampled_from([False, False, True]))
+_kind = st.tuples(st.sampled_from(["", "", "a", "b"]), st.sampled_from(["", "", "", "tainted", "tainted", "tolerated"]))
 _kinds = st.lists(_kind, min_size=1, max_size=2).map(tuple)
 asks = st.builds(
     Ask,
@@ -189,4 +200,6 @@ scenes = st.builds(
     pool=_amounts,
     before=st.none() | asks | asks,
     ask=asks,
+    priority=st.sampled_from([0, 100]),
+    preempts=st.booleans(),
 )
