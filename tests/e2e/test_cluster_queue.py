@@ -28,6 +28,9 @@ def test_task_shows_its_place_in_the_queue_while_others_run(cluster: OnCluster) 
     assert second.wait(120) == "success"
     assert third.wait(120) == "success"
     assert third.ti("train").xcom()["queued_seconds"] > 0
+    levels = [one.get("level") for one in third.ti("train").events()]
+    assert "info" in levels
+    assert not {"error", "critical"} & set(levels), log  # to wait for one's turn is no fault
 
 
 def test_preempted_task_waits_and_goes_on_inside_the_same_try(cluster: OnCluster) -> None:

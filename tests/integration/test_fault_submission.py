@@ -30,7 +30,8 @@ from tests.control_plane.queues import Queues
 from tests.integration.clusters import settings_for
 from tests.integration.kubernetes_tasks import manifest, opened, task
 
-_BROKEN_RUNS = 24
+_BROKEN_RUNS = 200
+_BROKEN_AT_ONCE = 8
 _AT_ONCE = 30
 
 
@@ -86,8 +87,8 @@ async def test_whatever_breaks_off_a_submission_and_however_often_one_job_is_eve
         last = manifest(backend, what)
         counting = asyncio.create_task(_made(api, namespace, version, last.name))
         refs: list[JobRef] = []
-        for first in range(0, _BROKEN_RUNS, 4):
-            chances = [random.Random(number) for number in range(first, first + 4)]
+        for first in range(0, _BROKEN_RUNS, _BROKEN_AT_ONCE):
+            chances = [random.Random(number) for number in range(first, first + _BROKEN_AT_ONCE)]
             refs += await asyncio.gather(*(_launched_at_last(way, namespace, what, each) for each in chances))
         refs.append(await backend.submit(last))
         async with asyncio.timeout(30):
