@@ -104,15 +104,16 @@ async def find_own(
         if _is_own(status, context):
             return own, None if one.leaving else status
         others[number] = one, status
-    for one, status in others.values():
-        await _make_way(backend, context, one, status, reporter, trail=trail)
+    for number, (one, status) in others.items():
+        run = context.identity.of_generation(number)
+        await _make_way(backend, replace(context, identity=run), one, status, reporter, trail=trail)
     return replace(context, identity=context.identity.of_generation(max(others, default=-1) + 1)), None
 
 
 async def _make_way(
     backend: Backend, context: RenderContext, one: FoundRun, status: Status, reporter: Reporter, *, trail: Trail
 ) -> None:
-    """See to it that a run of another task instance with the same ids does not run beside this one's."""
+    """See to it that a run of another task instance, of the context's ids, does not run beside this one's."""
     name = one.ref.name
     if one.leaving:
         await patiently(
@@ -134,10 +135,8 @@ async def _removed(backend: Backend, status: Status, context: RenderContext, tra
         BackendUnavailable: it is still there.
     """
     ref = status.ref
-    runs = [context.identity.of_generation(number) for number in range(_AT_ONCE)]
-    same = [run for run in runs if run.task_uuid == ref.task_uuid]
-    there = await backend.find_each(same, trail=replace(trail, context=ref.context))
-    if any(one is not None and one.ref.uid == ref.uid for one in there):
+    (there,) = await backend.find_each([context.identity], trail=replace(trail, context=ref.context))
+    if there is not None and there.ref.uid == ref.uid:
         raise BackendUnavailable(f"{ref.name} of an earlier {_SAME_IDS} is still being removed.")
     await backend.stop(ref, by=f"{STOPPED_BY} a new {_SAME_IDS}")  # its processes may go after it
 

@@ -85,6 +85,21 @@ async def test_a_run_that_is_being_removed_is_waited_for_and_its_name_left_to_it
     assert "waiting until nothing of" in told.warnings[0]
 
 
+async def test_a_run_that_is_being_removed_is_waited_for_however_many_came_before_it() -> None:
+    backend = ScriptedBackend(*[ENDED] * 4, RUNNING, RUNNING)
+    *_, last = [await begin(backend, whose(each)) for each in "abcde"]
+    assert last.generation == 4
+    going = backend.runs_by_name[last.ref.name]
+    going.leaving = True
+
+    def go() -> None:
+        going.gone = True
+
+    asyncio.get_running_loop().call_later(20, go)
+    assert (await begin(backend, whose("f"))).generation == 5
+    assert asyncio.get_running_loop().time() >= 20
+
+
 async def test_an_own_run_that_is_being_removed_is_submitted_anew_under_its_name() -> None:
     backend = ScriptedBackend(ENDED, RUNNING, RUNNING)
     await begin(backend, whose("a"))
