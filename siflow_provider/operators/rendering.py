@@ -69,6 +69,6 @@ class RendersForms(BaseOperator):
         # a new object: the one in a mapped task's `partial` is shared by all of its instances
         value = content.value + NO_LITERAL if native and isinstance(content.value, str) else content.value
         rendered = super().render_template(value, context, jinja_env, seen_oids)
-        hidden = Hidden(rendered.removesuffix(NO_LITERAL) if value is not content.value else rendered)
+        hidden = Hidden(str(rendered).removesuffix(NO_LITERAL) if value is not content.value else rendered)
         mask_now([hidden.reveal()])
         return hidden

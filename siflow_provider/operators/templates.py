@@ -6,6 +6,7 @@ as a Python literal where it can: `1.10` becomes the number 1.1 and a blank text
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -15,8 +16,12 @@ if TYPE_CHECKING:
 
 __all__ = ["NO_LITERAL", "is_native", "is_plain_text", "jinja_of"]
 
-NO_LITERAL = "\n("
-"""Behind a text, it keeps native rendering from taking the text for a literal: no expression ends in `(`."""
+NO_LITERAL = "\0"
+"""Behind a text, it keeps native rendering from taking the text for a literal: Python reads no source that holds it.
+
+Jinja leaves it where it is, which it does not do with white space: `-}}`, `trim_blocks` and `newline_sequence` change it.
+"""
+_LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 def jinja_of(dag: DAG | None) -> Callable[[], jinja2.Environment] | None:
@@ -50,4 +55,5 @@ def is_plain_text(text: str, jinja: jinja2.Environment) -> bool:
 
     nodes = [node for output in jinja.parse(text).body for node in output.iter_child_nodes()]
     data = "".join(node.data for node in nodes if isinstance(node, TemplateData))
-    return len(nodes) <= 1 and data in (text, text.removesuffix("\n"))
+    whole = jinja.newline_sequence.join(_LINE_END.split(text))  # as Jinja writes it
+    return len(nodes) <= 1 and data in (whole, whole.removesuffix(jinja.newline_sequence))

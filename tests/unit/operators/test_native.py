@@ -11,6 +11,7 @@ from airflow.sdk import DAG
 from siflow_provider.errors import SpecError
 from siflow_provider.operators import PyTorchJobOperator
 from siflow_provider.operators.order import order_of
+from siflow_provider.operators.templates import is_plain_text
 from siflow_provider.spec.resolve import ResolvedTask
 from siflow_provider.triggers.run import Carried
 from tests.unit.operators.conftest import COMPUTE, Instance
@@ -48,14 +49,14 @@ def native(request: pytest.FixtureRequest, backend_home: Path) -> bool:
     return bool(request.param)
 
 
-def rendered(native: bool, **arguments: Any) -> ResolvedTask:
+def rendered(native: bool, jinja: dict[str, Any] | None = None, **arguments: Any) -> ResolvedTask:
     """Return the task as a worker would submit it."""
 
     class Pushing(Instance):
         def xcom_pull(self, *, task_ids: str, **_: Any) -> Any:
             return PUSHED[task_ids]
 
-    dag = DAG("unit", schedule=None, render_template_as_native_obj=native)
+    dag = DAG("unit", schedule=None, render_template_as_native_obj=native, jinja_environment_kwargs=jinja)
     before = {name: PyTorchJobOperator(task_id=name, dag=dag, **job()) for name in PUSHED}
     given = {name: value(before) if callable(value) else value for name, value in arguments.items()}
     operator = PyTorchJobOperator(task_id="train", dag=dag, **{**job(), **given})
@@ -92,6 +93,28 @@ def test_templates_and_outputs_of_tasks_inside_the_form_are_its_numbers(native: 
     assert [flavor.resources.amounts["cpu"] for flavor in task.flavors] == [2]
     assert task.env["N"] == "2"
     assert task.hidden["T"].reveal() == "0.50000"
+
+
+@pytest.mark.parametrize(
+    ("jinja", "template", "text"),
+    [
+        ({}, "{{ params.token -}}", "1_000_000"),
+        ({"trim_blocks": True}, "{% if params.on %}0.50{% endif %}", "0.50"),
+        ({"newline_sequence": "\r\n"}, "{{ params.token }}", "1_000_000"),
+        ({}, "{{ params.token }} # of today", "1_000_000 # of today"),
+    ],
+    ids=["white space", "trim_blocks", "newline_sequence", "comment"],
+)
+def test_hidden_templates_give_their_texts_however_the_dag_treats_white_space(
+    native: bool, jinja: dict[str, Any], template: str, text: str
+) -> None:
+    task = rendered(native, jinja, env={"T": {"value": template, "hidden": True}})
+    assert task.hidden["T"].reveal() == text
+
+
+def test_texts_with_line_ends_of_windows_stay_texts() -> None:
+    jinja = DAG("unit", schedule=None, render_template_as_native_obj=True).get_template_env()
+    assert is_plain_text("1,\r\n2\r\n", jinja)
 
 
 def test_none_in_env_is_refused_by_its_name(native: bool) -> None:
