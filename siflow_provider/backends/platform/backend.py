@@ -142,8 +142,11 @@ class PlatformBackend:
 
     async def find_each(self, runs: Sequence[Identity], *, trail: Trail | None = None) -> list[FoundRun | None]:
         """Return the newest attempt of each run; a deletion is over at once here."""
-        found = await asyncio.gather(*map(self.find_latest, runs))
-        return [None if ref is None else FoundRun(ref) for ref in found]
+        found = groups(await self.place.tasks.named(*(run.suffix for run in runs)))
+        newest = {key[0]: found[key] for key in sorted(found)}
+        there = [newest.get(run.task_uuid) for run in runs]
+        kept = [None if group is None else await self.place.twins.keep_one(group) for group in there]
+        return [None if one is None else FoundRun(one[0].ref(one[1].uuid)) for one in kept]
 
     async def find_named(self, name: str) -> list[Status]:
         """Return every run of exactly that name, newest first, its replicas and failure looked at."""

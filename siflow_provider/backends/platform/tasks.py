@@ -5,6 +5,7 @@ source: the vendor's Python SDK 0.2.9, `resources/tasks.py`.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -111,13 +112,17 @@ class Tasks:
             found |= {task.uuid: task for task in read_tasks(page.rows, page.ids)}
         return list(found.values())
 
-    async def named(self, text: str) -> list[Brief]:
-        """Return the tasks that have `text` in their name: by the platform's filter where it looks inside of names."""
+    async def named(self, *texts: str) -> list[Brief]:
+        """Return the tasks that have one of `texts` in their name.
+
+        By the platform's filter where it looks inside of names; else all tasks are read, once for all of the texts.
+        """
         if await self._filter_finds_inside():
-            found = await self._read({"name": text})
+            pages = await asyncio.gather(*(self._read({"name": text}) for text in texts))
         else:
-            found = await self.everything()
-        return [task for task in found if text in task.name]
+            pages = [await self.everything()]
+        found = {task.uuid: task for page in pages for task in page}
+        return [task for task in found.values() if any(text in task.name for text in texts)]
 
     async def _filter_finds_inside(self) -> bool:
         """Say whether `name=` matches a part of a name: not documented, so a task that exists is looked for by one."""

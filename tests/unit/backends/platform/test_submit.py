@@ -109,6 +109,24 @@ async def test_who_follows_the_second_of_two_tasks_goes_on_with_the_first(
     assert (await backend.status(second)).phase is Phase.SUCCEEDED
 
 
+async def test_several_runs_are_looked_for_in_one_listing_where_the_filter_finds_none_of_them(
+    running: RunningPlatform, settings: Settings, backend: PlatformBackend
+) -> None:
+    running.change(name_filter="prefix", run_seconds=60)
+    identity = Identity.random()
+    first = await backend.submit(backend.render(task(), context(identity)))
+    second = await backend.submit(backend.render(task(), context(identity.for_attempt(2))))
+    other = await backend.submit(backend.render(task(), context(identity.of_generation(1))))
+    runs = [identity.of_generation(number) for number in (1, 2, 0)]
+    async with PlatformBackend(settings, QUICK) as later:
+        await later.find(identity)  # tries the filter
+        running.call(running.platform.requests.clear)
+        found = await later.find_each(runs)
+    assert [one and one.ref for one in found] == [other, None, second]
+    assert first.task_uuid == second.task_uuid
+    assert running.call(lambda: len(running.platform.requests)) == 1
+
+
 async def test_a_filter_that_only_takes_beginnings_is_noticed(
     running: RunningPlatform, settings: Settings, backend: PlatformBackend
 ) -> None:
