@@ -22,7 +22,7 @@ __all__ = ["OnCluster"]
 HEAD = """
 from datetime import timedelta
 
-from airflow.sdk import DAG
+from airflow.sdk import DAG, task
 
 from siflow_provider.operators import PyTorchJobOperator, RayJobOperator
 
@@ -87,7 +87,7 @@ class OnCluster:
         self.connect(self.queues.queue("kwok", {GPU: gpus}))
 
     def start(self, name: str, body: str, *, dag_args: str = "") -> Run:
-        """Add a DAG whose body may use REAL, FAKE, ON, SMALL_AUTOSCALER, compute() and fake(), and start it."""
+        """Add a DAG whose body may use `task`, REAL, FAKE, ON, SMALL_AUTOSCALER, compute() and fake(), and start it."""
         self.stack.add_dag(
             name, HEAD.format(name=name, conn_id=self.conn_id, dag_args=dag_args) + indent(dedent(body), "    ")
         )

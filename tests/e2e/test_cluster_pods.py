@@ -5,6 +5,7 @@ All are tasks of one DAG run, on the node at the same time.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,8 +33,8 @@ PyTorchJobOperator(
     task_id="ddp", command={DDP!r}, workers=2, logs="all", fault_tolerance={{"max_retries": 1}},
     volumes=[{{"name": "pvc:CLAIM", "sub_path": "ddp", "mount_path": "/mnt/checkpoints"}}], **tiny(image="torch:test"),
 )
-RayJobOperator(
-    task_id="ray", command={SHARE!r}, image="ray:test", workers=1, compute=compute(cpu="400m", memory="1Gi"),
+@task.ray_job(
+    image="ray:test", workers=1, compute=compute(cpu="400m", memory="1Gi"),
     ray={{
         "head": {{"instance": {{"cpu": "500m", "memory": "1Gi"}}}},
         "shared_storage": {{"volume": "pvc:CLAIM", "clean_up": True}},
@@ -41,6 +42,10 @@ RayJobOperator(
     }},
     kubernetes={{"node_selector": {{"type": "real"}}, "patch": SMALL_AUTOSCALER}}, **ON,
 )
+def ray():
+    return {SHARE!r}
+
+ray()
 PyTorchJobOperator(task_id="memory", command="python3 -c 'len(b\\"x\\" * (600 << 20))'", **tiny())
 PyTorchJobOperator(task_id="image", command="true", image_pull_retries=0, **tiny(image="nowhere.invalid/a:1"))
 PyTorchJobOperator(task_id="ssh", command={SSH!r}, workers=2, ssh=True, **tiny())
@@ -99,6 +104,9 @@ def test_pods_of_a_ray_job_come_when_they_are_needed_and_share_a_volume(run: Run
     assert "[submitter-0] ['of-0', 'of-1', 'of-2', 'of-the-driver']" in log
     assert run.ti("ray").xcom()["results"] == {"loss": 0.5}
     assert "400m CPU is little for a Ray worker" in log
+    name = run.ti("ray").xcom()["name"]
+    assert run.ti("ray").details["operator_name"] == "@task.ray_job"
+    assert re.fullmatch(rf"http://{name}-\S*:8265", run.ti("ray").links()["Dashboard"] or "")
 
 
 def test_what_a_ray_job_left_on_its_volume_is_removed_after_it(run: Run, folder: Path) -> None:

@@ -7,8 +7,10 @@ import json
 import logging
 import socket
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -179,3 +181,30 @@ def expect_one_warning(caplog: pytest.LogCaptureFixture) -> str:
     ours = [each for each in caplog.records if each.name == alerts.__name__]
     assert [each.levelno for each in ours] == [logging.WARNING]
     return ours[0].getMessage()
+
+
+async def test_a_message_that_is_left_behind_on_its_way_goes_out_while_the_process_lives(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import apprise
+
+    notify = apprise.Apprise.notify
+    under_way, free, gone = threading.Event(), threading.Event(), threading.Event()
+
+    def slow(*given: Any, **more: Any) -> Any:
+        under_way.set()
+        free.wait(60)
+        answer = notify(*given, **more)
+        gone.set()
+        return answer
+
+    monkeypatch.setattr(apprise.Apprise, "notify", slow)
+    sending = asyncio.ensure_future(send_alert(rule("oncall"), "failed", FAILED, "it failed"))
+    await asyncio.to_thread(under_way.wait, 60)
+    sending.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await sending
+    assert receiver.messages == []
+    free.set()
+    await asyncio.to_thread(gone.wait, 60)
+    assert len(receiver.messages) == 1
