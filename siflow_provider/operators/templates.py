@@ -19,7 +19,7 @@ __all__ = ["NO_LITERAL", "is_native", "is_plain_text", "jinja_of"]
 NO_LITERAL = "\0"
 """Behind a text, it keeps native rendering from taking the text for a literal: Python reads no source that holds it.
 
-Jinja leaves it where it is, which it does not do with white space: `-}}`, `trim_blocks` and `newline_sequence` change it.
+Jinja leaves it where it is, unlike white space: `-}}`, `trim_blocks` and `newline_sequence` change it.
 """
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
