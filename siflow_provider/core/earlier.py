@@ -90,7 +90,7 @@ async def find_own(
         what="looking for an earlier submission",
         reporter=reporter,
     )
-    others: dict[int, tuple[FoundRun, Status]] = {}
+    others: dict[int, tuple[RenderContext, FoundRun, Status]] = {}
     for number, one in found.items():
         status = await patiently(
             lambda one=one: backend.status(one.ref),  # type: ignore[misc]
@@ -103,10 +103,9 @@ async def find_own(
             continue  # it went since it was found
         if _is_own(status, context):
             return own, None if one.leaving else status
-        others[number] = one, status
-    for number, (one, status) in others.items():
-        run = context.identity.of_generation(number)
-        await _make_way(backend, replace(context, identity=run), one, status, reporter, trail=trail)
+        others[number] = own, one, status
+    for own, one, status in others.values():
+        await _make_way(backend, own, one, status, reporter, trail=trail)
     return replace(context, identity=context.identity.of_generation(max(others, default=-1) + 1)), None
 
 
