@@ -121,7 +121,7 @@ async def submit_to(
             ride=UNTIL_ALLOWED if context.identity.attempt > 1 else BackendUnavailable,
         )
     except NoRoomYet as error:
-        raise NoRoom(_future(backend, manifest), str(error)) from error
+        raise NoRoom(await _found_or_future(backend, manifest, reporter), str(error)) from error
     where = f" on {task.flavors[flavor].instance}" if len(task.flavors) > 1 else ""
     reporter.note(f"submitted {ref.kind} {ref.name} to {backend.name}{where}")
     return Launched(ref, adopted=False, flavor=flavor, generation=context.identity.generation)
@@ -143,6 +143,15 @@ async def _complete(
             await patiently(lambda: backend.submit(manifest), what=f"completing {ref.name}", reporter=reporter)
         except NoRoomYet as error:
             raise NoRoom(ref, str(error)) from error
+
+
+async def _found_or_future(backend: TrainingBackend, manifest: Manifest, reporter: Reporter) -> JobRef:
+    """Return the ref of a run that found no room: a try before, whose answer was lost, may have made its job."""
+    identity, trail = manifest.context.identity, Trail.of(manifest.task, manifest.context.identity)
+    found = await patiently(
+        lambda: backend.find_latest(identity, trail=trail), what=f"looking for {manifest.name}", reporter=reporter
+    )
+    return found if found is not None and found.attempt == identity.attempt else _future(backend, manifest)
 
 
 def _future(backend: TrainingBackend, manifest: Manifest) -> JobRef:

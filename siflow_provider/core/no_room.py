@@ -16,6 +16,7 @@ from siflow_provider.core.alarms import LONG_QUEUE, Alarms
 from siflow_provider.core.clocks import Clock, expiry_failure
 from siflow_provider.core.expiry import delete_run, finish_run
 from siflow_provider.core.outcome import Outcome, OutcomeKind, RunEnd, Totals
+from siflow_provider.core.patience import patiently
 from siflow_provider.core.status import Failure, FailureClass, JobRef, Phase, Status
 
 if TYPE_CHECKING:
@@ -146,6 +147,8 @@ async def wait_on(
     now = now or datetime.now(UTC)
     if since is None:
         reporter.note(f"no room for {none.ref.name}, waiting for it: {none.reason}", warning=True)
+    if none.ref.uid:
+        await _take_back(backend, none.ref, reporter)
     alarms = alarms or Alarms(policy.alerts, reporter)
     wait = _Wait(backend, policy, reporter, alarms, none, none.ledger or ledger, outcome, since or now, now)
     alarms.fire_long_queue(wait.status(), wait.seconds)
@@ -155,6 +158,13 @@ async def wait_on(
     await alarms.close()
     ahead = [moment for moment, _ in wait.limits()] + wait.lengths()
     return Waiting(wait.since, next_look(wait.since, now, *ahead), wait.ledger, outcome)
+
+
+async def _take_back(backend: TrainingBackend, ref: JobRef, reporter: Reporter) -> None:
+    """Remove a job that can't start for want of what finds no room: whoever ends a wait looks for no job."""
+    status = await patiently(lambda: backend.status(ref), what=f"looking at {ref.name}", reporter=reporter)
+    if status.running_at is None and status.phase is not Phase.RUNNING:
+        await delete_run(backend, ref, reporter)
 
 
 class RoomWait:

@@ -10,8 +10,8 @@ import pytest
 from siflow_provider.core.outcome import FollowPolicy, OutcomeKind, RunEnd
 from siflow_provider.core.policy import follow_policy
 from siflow_provider.core.run import run
-from siflow_provider.core.status import FailureClass, Phase
-from siflow_provider.errors import NoRoomYet
+from siflow_provider.core.status import Failure, FailureClass, Phase
+from siflow_provider.errors import BackendUnavailable, NoRoomYet
 from siflow_provider.spec.resolve import ResolvedTask
 from tests.unit.core.recorder import Recorder
 from tests.unit.core.script import Script, moment, now, phases, room
@@ -156,3 +156,42 @@ async def test_what_belongs_to_a_job_and_finds_no_room_in_time_leaves_no_job_beh
     assert end.outcome.failure is not None
     assert "queue_timeout of 10m" in end.outcome.failure.summary
     assert backend.calls.count("delete") == 1
+
+
+async def test_a_retry_of_which_half_was_made_when_the_backend_fell_silent_leaves_no_job_behind() -> None:
+    class HalfMade(ScriptedBackend):
+        async def submit(self, manifest: Any) -> Any:
+            if len(self.submitted) == 2:
+                raise NoRoomYet(FULL)
+            ref = await super().submit(manifest)
+            if manifest.context.identity.attempt == 1:
+                return ref
+            raise BackendUnavailable("no answer")
+
+    lost = Failure(category=FailureClass.NODE_LOST, summary="node n7 is gone", transient=True)
+    failed = Script(phases((0, Phase.RUNNING), (50, Phase.FAILED), failure=lost))
+    backend = HalfMade(failed, QUEUED)
+    end = await ended(backend, make_task(queue_timeout="10m", fault_tolerance={"max_retries": 1}), Recorder())
+    assert end.outcome.failure is not None
+    assert "queue_timeout of 10m" in end.outcome.failure.summary
+    assert backend.runs_by_name[backend.submitted[1].name].gone
+
+
+async def test_a_job_that_waits_for_what_belongs_to_it_is_not_there_while_the_task_waits_for_room() -> None:
+    """Nobody would stop it where the task is marked failed meanwhile."""
+    backend = ScriptedBackend(QUEUED, GOOD)
+    ref = await backend.submit(backend.render(make_task(), context()))  # and the process died before its Secret
+    backend.submit_faults = [NoRoomYet(FULL) for _ in range(3)]
+    running = asyncio.create_task(ended(backend, make_task(), Recorder()))
+    await asyncio.sleep(1)
+    assert backend.runs_by_name[ref.name].gone
+    assert (await running).outcome.kind is OutcomeKind.SUCCEEDED
+    assert backend.calls.count("delete") == 1
+
+
+async def test_a_job_that_runs_is_left_alone_whatever_finds_no_room_beside_it() -> None:
+    backend = ScriptedBackend(Script(phases((0, Phase.RUNNING), (300, Phase.SUCCEEDED))))
+    await backend.submit(backend.render(make_task(), context()))
+    backend.submit_faults = [NoRoomYet(FULL) for _ in range(3)]
+    assert (await ended(backend, make_task(), Recorder())).outcome.kind is OutcomeKind.SUCCEEDED
+    assert "delete" not in backend.calls
