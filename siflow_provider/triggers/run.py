@@ -203,10 +203,11 @@ class RunTrigger(BaseTrigger):
                 await asyncio.sleep(pause_seconds(failures))
 
     def _never_followed(self, began: datetime) -> bool:
-        """Say whether nobody has ever followed this attempt, and there was the time to mend what can be mended."""
-        deferred = self.data.carried.deferred_at
-        fresh = deferred is not None and began - deferred < _FRESH
-        return fresh and not self._reached and datetime.now(UTC) - began >= _MENDING
+        """Say whether nobody has ever followed this run, and there was the time to mend what can be mended."""
+        carried = self.data.carried
+        first = self.data.ref.attempt == 1 and carried.part == 1  # else a trigger has asked for this deferral
+        fresh = carried.deferred_at is not None and began - carried.deferred_at < _FRESH
+        return first and fresh and not self._reached and datetime.now(UTC) - began >= _MENDING
 
     async def _follow(self) -> Outcome:
         data, store = self.data, Store(self.task_instance)

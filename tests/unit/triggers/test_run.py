@@ -94,9 +94,11 @@ async def test_run_that_can_not_be_followed_at_first_is_left_alone_and_looked_fo
     assert capsys.readouterr().out.count(f"{ref.name} can't be followed now") == 1
 
 
-@pytest.mark.parametrize(("deferred", "followed"), [(timedelta(), False), (timedelta(hours=1), True)])
+@pytest.mark.parametrize(
+    ("deferred", "followed"), [((0, 1), False), ((1, 1), True), ((0, 2), True)], ids=["now", "an hour ago", "again"]
+)
 async def test_connection_that_the_triggerer_never_had_ends_the_wait_and_one_that_went_is_waited_for(
-    airflow: Airflow, backend: Any, monkeypatch: pytest.MonkeyPatch, deferred: timedelta, followed: bool
+    airflow: Airflow, backend: Any, monkeypatch: pytest.MonkeyPatch, deferred: tuple[int, int], followed: bool
 ) -> None:
     ref = await submitted(backend, "true")
     asked, ask = [], SiflowHook.asettings
@@ -109,7 +111,8 @@ async def test_connection_that_the_triggerer_never_had_ends_the_wait_and_one_tha
 
     monkeypatch.setattr(SiflowHook, "asettings", missing)
     monkeypatch.setattr("siflow_provider.triggers.run._MENDING", timedelta())
-    carried = Carried(prefix="d-t", deferred_at=datetime.now(UTC) - deferred)
+    hours, part = deferred
+    carried = Carried(prefix="d-t", deferred_at=datetime.now(UTC) - timedelta(hours=hours), part=part)
     event = await first_event(trigger_for(ref, carried=carried))
     if followed:
         assert (event.outcome.kind, event.blind) == (OutcomeKind.SUCCEEDED, "")
