@@ -83,7 +83,8 @@ class Scene:
         own, other: quotas by flavor of the queue and of its neighbour.
         shape: alone, in a cohort, or in a tree of cohorts.
         pool: what the parent cohort has by itself, by flavor.
-        before: what the neighbour holds already, at priority 0.
+        before: what is held already, at priority 0.
+        holder: whose queue holds it: the neighbour's, or the task's own.
         ask: the task.
         priority: the task's.
         preempts: the queue may take quota back from those of lower priority.
@@ -100,6 +101,7 @@ class Scene:
     ask: Ask
     priority: int = 0
     preempts: bool = False
+    holder: str = "other"
     names: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     def name(self, word: str) -> str:
@@ -176,8 +178,6 @@ def _plain(spec: Mapping[str, Any]) -> Object:
 
 _small = st.integers(0, 12)
 _limit = st.none() | st.integers(0, 6)
-_amount = st.builds(Amount, _small, _limit, _limit)
-_amounts = st.tuples(_amount, _amount)
 _kind = st.tuples(st.sampled_from(["", "", "a", "b"]), st.sampled_from(["", "", "", "tainted", "tainted", "tolerated"]))
 _kinds = st.lists(_kind, min_size=1, max_size=2).map(tuple)
 asks = st.builds(
@@ -189,17 +189,31 @@ asks = st.builds(
     tolerates=st.sampled_from([True, True, False]),
     wants=st.sampled_from([None, None, None, None, "a", "b"]),
 )
-scenes = st.builds(
-    Scene,
-    kinds=_kinds,
-    split=st.booleans(),
-    covers=st.sampled_from([(CPU, MEMORY, GPU), (CPU, MEMORY, GPU), (CPU, MEMORY, GPU), (CPU, MEMORY)]),
-    own=_amounts,
-    other=_amounts,
-    shape=st.sampled_from(["alone", "cohort", "tree"]),
-    pool=_amounts,
-    before=st.none() | asks | asks,
-    ask=asks,
-    priority=st.sampled_from([0, 100]),
-    preempts=st.booleans(),
-)
+
+
+def _amounts(nominal: st.SearchStrategy[int]) -> st.SearchStrategy[tuple[Amount, Amount]]:
+    one = st.builds(Amount, nominal, _limit, _limit)
+    return st.tuples(one, one)
+
+
+def _scene(ask: Ask) -> st.SearchStrategy[Scene]:
+    """Return scenes before which the task stands; every other quota is what it needs, or one less."""
+    needs = st.sampled_from([pods * each for pods in (ask.workers + 1, ask.workers) for each in (ask.cpu, ask.gpu)])
+    return st.builds(
+        Scene,
+        kinds=_kinds,
+        split=st.booleans(),
+        covers=st.sampled_from([(CPU, MEMORY, GPU), (CPU, MEMORY, GPU), (CPU, MEMORY, GPU), (CPU, MEMORY)]),
+        own=_amounts(needs | needs.map(lambda need: max(0, need - 1)) | _small | _small),
+        other=_amounts(_small),
+        shape=st.sampled_from(["alone", "cohort", "tree"]),
+        pool=_amounts(_small),
+        before=st.none() | asks | asks,
+        ask=st.just(ask),
+        priority=st.sampled_from([0, 100]),
+        preempts=st.booleans(),
+        holder=st.sampled_from(["other", "mine"]),
+    )
+
+
+scenes = asks.flatmap(_scene)

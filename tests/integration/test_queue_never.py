@@ -1,9 +1,9 @@
 """What is called impossible, Kueue never admits; what it could take, it takes, now or once all is free.
 
 Drawn are: one or two flavors with labels, taints and tolerations, resource groups, quotas that suffice or nearly do,
-borrowing and lending limits, a queue alone, in a cohort or in a tree of cohorts, a neighbour that holds something,
-priorities and preemption, tasks of one or two pod sets. Real Kueue decides while the neighbour holds its share, and
-again after that is gone: only then does it contradict a "never" that counts what is merely taken.
+borrowing and lending limits, a queue alone, in a cohort or in a tree of cohorts, something that is held already,
+priorities and preemption, tasks of one or two pod sets. Real Kueue decides while something is held, and again
+after that is gone: only then does it contradict a "never" that counts what is merely taken.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class World:
         self.namespace = namespace
         self.judged: list[Judged] = []
         self.made: list[str] = []
-        self.held: list[tuple[str, str]] = []
+        self.held: list[str] = []
 
     def create(self, obj: Object) -> str:
         self.admin.create(obj)
@@ -61,11 +61,12 @@ class World:
         return condition(found, "QuotaReserved") == "True"
 
     def submit(self, scene: Scene, word: str) -> str:
-        ask = scene.ask if word == "mine" else scene.before
+        """Submit the task, or what is held before it."""
+        ask, queue = (scene.ask, "mine") if word == "task" else (scene.before, scene.holder)
         assert ask is not None
-        _, sets = asked(ask, scene.name(word), self.namespace)
-        priority = scene.priority if word == "mine" else 0
-        return self.create(workload(scene.name(f"{word}-task"), self.namespace, scene.name(word), sets, priority))
+        _, sets = asked(ask, scene.name(queue), self.namespace)
+        priority = scene.priority if word == "task" else 0
+        return self.create(workload(scene.name(word), self.namespace, scene.name(queue), sets, priority))
 
     def prepare(self, scene: Scene) -> None:
         """Make the queues, let the neighbour hold something, and wait until its queue says so."""
@@ -74,17 +75,17 @@ class World:
                 self.admin.wait(path, lambda each: condition(each, "Active") == "True", "active")
         if scene.before is None:
             return
-        task, queue = self.submit(scene, "other"), self.admin.path("ClusterQueue", scene.name("other"))
-        self.held.append((task, queue))
+        task, queue = self.submit(scene, "before"), self.admin.path("ClusterQueue", scene.name(scene.holder))
+        self.held.append(task)
         if self.decided(task):
-            self.admin.wait(queue, lambda each: _reserving(each) == 1, "holds it")
+            self.admin.wait(queue, lambda each: _reserving(each) == 1, "holding it")
 
     def release(self) -> None:
-        """Take away what the neighbours hold, and wait until their queues say so."""
-        for task, _ in self.held:
+        """Take away what was held before the tasks."""
+        for task in self.held:
             self.admin.delete(task)
-        for _, queue in self.held:
-            self.admin.wait(queue, lambda each: _reserving(each) == 0, "is empty")
+        for task in self.held:
+            self.admin.wait(task, lambda each: each is None, "gone")
         self.held.clear()
 
     def await_admitted(self, path: str) -> None:
@@ -111,7 +112,7 @@ def connection(plane: ControlPlane) -> Settings:
 async def judge(world: World, cluster: Cluster, scene: Scene) -> Judged:
     task, _ = asked(scene.ask, scene.name("mine"), world.namespace)
     report = await quota(cluster, task)
-    path = world.submit(scene, "mine")
+    path = world.submit(scene, "task")
     return Judged(scene, path, report, world.decided(path))
 
 
