@@ -8,6 +8,7 @@ attempt brings it.
 from __future__ import annotations
 
 import asyncio
+import logging
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
     from siflow_provider.core.status import JobRef
 
 __all__ = ["submit"]
+
+log = logging.getLogger(__name__)
 
 _PARTS = {resource.kind: resource for resource in (SECRETS, CONFIGMAPS, PODMONITORS)}
 _TRIES = 5
@@ -98,7 +101,10 @@ async def _undone(cluster: Cluster, path: str, one: dict[str, Any], *, made: boo
         yield
     except BackendError as error:
         if made and (isinstance(error, NoRoomYet) or not isinstance(error, BackendUnavailable)):
-            await cluster.api.delete(path, uid=uid(one))
+            try:
+                await cluster.api.delete(path, uid=uid(one))
+            except BackendError as left:  # why it was to go matters more, and is raised
+                log.warning("%s of a submission that was refused could not be removed: %s", path, left)
         raise
 
 

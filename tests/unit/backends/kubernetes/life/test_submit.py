@@ -55,6 +55,17 @@ async def test_a_job_whose_secret_finds_no_room_holds_no_machine(
     assert len(await names(cluster, SECRETS)) == 1
 
 
+async def test_the_refusal_is_what_is_told_where_the_job_can_not_be_removed_either(
+    server: FakeServer, cluster: Cluster, manifest: Manifest, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.faults["create"].extend([through, answers(403, "Forbidden", "secrets is forbidden: may not create")])
+    server.faults["delete"].append(answers(403, "Forbidden", "pytorchjobs is forbidden: may not delete"))
+    with pytest.raises(BackendError, match="may not create"):
+        await submit(cluster, manifest, context="")
+    assert manifest.name in caplog.text
+    assert "could not be removed" in caplog.text
+
+
 async def test_a_kind_that_the_cluster_does_not_know_is_refused_at_once_with_what_to_install(
     server: FakeServer, cluster: Cluster
 ) -> None:
