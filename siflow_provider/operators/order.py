@@ -13,7 +13,7 @@ from siflow_provider.core.launch import QuotaPolicy
 from siflow_provider.core.policy import follow_policy
 from siflow_provider.core.protocol import RenderContext
 from siflow_provider.core.veil import Veil
-from siflow_provider.errors import Problem, SpecError
+from siflow_provider.errors import Problem, SiflowError, SpecError
 from siflow_provider.hooks.process import mask_now
 from siflow_provider.hooks.siflow import SiflowHook
 from siflow_provider.operators.form import form_fields, merge, unfold, unrendered
@@ -44,7 +44,7 @@ _LOGS = ("master", "all", "none")
 _NET_BELOW = timedelta(minutes=10)
 """How much later than we would the cluster ends a run: it acts only where nobody of ours is left to watch the clock."""
 
-__all__ = ["Order", "check_at_parse", "form_at_parse", "order_of", "rendered_form", "spec_fields"]
+__all__ = ["Order", "check_at_parse", "form_at_parse", "order_of", "prefix_of", "rendered_form", "spec_fields"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +199,16 @@ def _parsed_form(operator: SiflowTaskOperator, document: Document) -> dict[str, 
 def rendered_form(operator: SiflowTaskOperator, context: Context) -> dict[str, Any]:
     """Return the whole raw form of a rendered operator: its spec and, above it, its own keywords."""
     return _raw_form(operator, rendered_content(operator, operator.spec, context, what="spec"))
+
+
+def prefix_of(operator: SiflowTaskOperator, context: Context) -> str:
+    """Return the prefix of the job's names as this leg renders it, whatever else is wrong with the form."""
+    try:
+        given = rendered_form(operator, context).get("name_prefix")
+    except SiflowError:
+        given = None
+    identity = identity_of(context["ti"])
+    return given if isinstance(given, str) and given else default_prefix(identity.dag_id, identity.task_id)
 
 
 def _own_catalog(operator: SiflowTaskOperator) -> Path | None:

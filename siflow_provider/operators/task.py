@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from airflow.providers.common.compat.sdk import AirflowTaskTimeout
 
 from siflow_provider.core.attempts import Step
-from siflow_provider.core.identity import default_prefix
 from siflow_provider.core.outcome import RunEnd
 from siflow_provider.core.protocol import RenderContext
 from siflow_provider.core.trail import LONG_GAP, Trail
@@ -25,7 +24,7 @@ from siflow_provider.operators.deferral import deferral
 from siflow_provider.operators.form import conceal, form_fields, hide, hide_defaults
 from siflow_provider.operators.keywords import refuse, unknown_keywords, without, wrong_waits
 from siflow_provider.operators.leg import advance, launch_and_look, run_to_end, tell_end
-from siflow_provider.operators.order import check_at_parse, order_of, spec_fields
+from siflow_provider.operators.order import check_at_parse, order_of, prefix_of, spec_fields
 from siflow_provider.operators.outcome import airflow_errors, finish
 from siflow_provider.operators.rendering import RendersForms
 from siflow_provider.operators.source import under
@@ -185,7 +184,7 @@ class SiflowTaskOperator(RendersForms):
                 return self._astray(context, own)
             if told.outcome is not None and told.outcome.final:
                 if told.blind:
-                    self._stop(context, told.blind, told.carried, ref=told.outcome.ref)
+                    self._stop(context, told.blind, ref=told.outcome.ref)
                     self._order = order_of(self, context, told.carried)
                     self._blocking(self._order, partial(tell_end, self._order, told.outcome))
                 return self._finished(RunEnd(told.outcome, told.carried.ledger.totals), context)
@@ -200,8 +199,7 @@ class SiflowTaskOperator(RendersForms):
     def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
         """Resume; when Airflow failed the deferral itself (its timeout, a dead trigger), end the run first."""
         if next_method == "__fail__":
-            carried = Carried.model_validate((next_kwargs or {}).get("carried") or {"prefix": ""})
-            self._stop(context, "Airflow ended the wait for the run", carried)
+            self._stop(context, "Airflow ended the wait for the run")
         return super().resume_execution(next_method, next_kwargs, context)
 
     def on_kill(self) -> None:
@@ -274,7 +272,7 @@ class SiflowTaskOperator(RendersForms):
                 context["ti"].xcom_push(key="return_value", value=error.summary)
             raise
 
-    def _stop(self, context: Context, why: str, carried: Carried, *, ref: JobRef | None = None) -> None:
+    def _stop(self, context: Context, why: str, *, ref: JobRef | None = None) -> None:
         """End or leave this try's run when nobody follows it any more."""
         instance = context["ti"]
         reporter = TaskReporter(self.log, Store(instance), veil=Veil())
@@ -283,7 +281,6 @@ class SiflowTaskOperator(RendersForms):
         except SiflowError as error:
             reporter.note(f"{why}, and it can't be stopped from here: {error}", warning=True)
             return
-        identity = identity_of(instance)
-        whose = RenderContext(identity, instance=instance_id(instance))
-        trail = Trail(carried.prefix or default_prefix(identity.dag_id, identity.task_id), gap=LONG_GAP)
+        whose = RenderContext(identity_of(instance), instance=instance_id(instance))
+        trail = Trail(prefix_of(self, context), gap=LONG_GAP)  # Airflow hands on nothing of what the leg had carried
         stop_quietly(settings, whose, reporter, self.on_kill_action, why, ref=ref, trail=trail, seconds=LEG_SECONDS)

@@ -170,22 +170,6 @@ def test_event_says_how_the_task_ends(make: Maker, backend_home: Path) -> None:
     delete(backend_home, trigger.data.ref)
 
 
-def test_run_is_stopped_when_airflow_gives_up_the_wait(make: Maker, backend_home: Path) -> None:
-    operator, context = make("sleep 60")
-    ref = deferred(operator, context).data.ref
-    with pytest.raises(Exception, match="Trigger timeout"):
-        operator.resume_execution("__fail__", {"error": "Trigger timeout"}, context)  # type: ignore[arg-type]
-    (status,) = statuses(backend_home)
-    assert (status.ref, status.phase) == (ref, Phase.STOPPED)
-    assert "Airflow ended the wait" in status.stopped_by
-
-
-def test_lost_connection_does_not_hide_why_the_wait_ended(make: Maker, backend_home: Path) -> None:
-    operator, context = make("true", conn_id="nowhere")
-    with pytest.raises(Exception, match="Trigger failure"):
-        operator.resume_execution("__fail__", {"error": "Trigger failure"}, context)  # type: ignore[arg-type]
-
-
 def test_run_that_may_not_be_looked_at_once_it_is_submitted_is_left_alone_and_followed(
     make: Maker, backend_home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
