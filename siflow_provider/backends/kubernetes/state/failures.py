@@ -114,10 +114,20 @@ def _failed_roles(view: View) -> set[str]:
 
 def deleted_failure(view: View, member: Member) -> Failure:
     """Return the failure of a replica whose pod somebody deleted while it ran."""
-    where = f" on {member.pod.node}" if member.pod is not None and member.pod.node else ""
     cause = member.pod.cause if member.pod is not None else ""
-    reason = cause or f"its pod{where} was deleted by somebody while it ran"
-    return diagnose(Evidence(replica=member.name, rank=member.rank, reason=reason, events=warnings(view)))
+    reason = cause or f"its pod{_where(member)} was deleted by somebody while it ran"
+    failure = diagnose(Evidence(replica=member.name, rank=member.rank, reason=reason, events=warnings(view)))
+    return _placed(failure, member) if cause else failure
+
+
+def _where(member: Member) -> str:
+    return f" on {member.pod.node}" if member.pod is not None and member.pod.node else ""
+
+
+def _placed(failure: Failure, member: Member) -> Failure:
+    """Return the failure with the replica's node in its summary, where that is known."""
+    where = _where(member)
+    return failure.model_copy(update={"summary": failure.summary.replace(member.who, f"{member.who}{where}", 1)})
 
 
 def _order(member: Member) -> tuple[bool, datetime, bool, int]:
@@ -131,7 +141,6 @@ def member_failure(view: View, member: Member) -> Failure:
     """Return the failure that one replica's end speaks for."""
     pod = member.pod
     assert pod is not None
-    where = f" on {pod.node}" if pod.node else ""
     failure = diagnose(
         Evidence(
             replica=member.name,
@@ -142,7 +151,7 @@ def member_failure(view: View, member: Member) -> Failure:
             events=warnings(view),
         )
     )
-    return failure.model_copy(update={"summary": failure.summary.replace(member.who, f"{member.who}{where}", 1)})
+    return _placed(failure, member)
 
 
 def of_run(view: View, reason: str) -> Failure:

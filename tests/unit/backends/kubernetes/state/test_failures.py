@@ -181,6 +181,7 @@ def test_replicas_that_went_with_their_node_in_one_moment_are_a_lost_node() -> N
     failure = status_of(ref(), Seen(job=job, pods=pods), clock(120)).failure
     assert failure is not None
     assert (failure.category, failure.replica, failure.transient) == (Class.NODE_LOST, "master-0", True)
+    assert failure.summary.startswith("master-0 (rank 0) on node-1 failed: Node lost: ")
 
 
 def test_pod_that_was_drained_while_it_ran_is_a_lost_node() -> None:
