@@ -4,6 +4,7 @@ Fixtures:
     stack: on sqlite, one triggerer; one for the whole test session.
     pg_stack: on a PostgreSQL server of its own, two triggerers: for races and take-overs; one for the whole session.
     cluster: `stack`, and a namespace, queues and a connection of the test's own on the shared control plane.
+    own_cluster: the same on a control plane that the tests of one file may disturb, and whose audit log they can read.
 
 The first two are `scripts.airflow_stack.AirflowStack`. What tests use of it::
 
@@ -37,8 +38,9 @@ from pathlib import Path
 import pytest
 
 from scripts.airflow_stack import AirflowStack, StackSettings
+from tests.control_plane.admin import Admin
 from tests.control_plane.plane import ControlPlane
-from tests.control_plane.queues import Queues
+from tests.control_plane.queues import Queues, own_place
 from tests.e2e.on_cluster import OnCluster
 
 HERE = Path(__file__).parent
@@ -86,3 +88,10 @@ def pg_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AirflowStack]
 def cluster(stack: AirflowStack, control_plane: ControlPlane, queues: Queues) -> OnCluster:
     """Return the sqlite stack with a place of the test's own on the shared control plane."""
     return OnCluster(stack, queues, control_plane.kubeconfig)
+
+
+@pytest.fixture
+def own_cluster(stack: AirflowStack, own_control_plane: ControlPlane, own_admin: Admin) -> Iterator[OnCluster]:
+    """Return the sqlite stack with a place on a control plane that nobody else asks anything."""
+    with own_place(own_admin) as queues:
+        yield OnCluster(stack, queues, own_control_plane.kubeconfig)

@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.control_plane.admin import Admin
-from tests.control_plane.queues import Queues, unique
-from tests.e2e.on_cluster import OnCluster
-
 if TYPE_CHECKING:
-    from scripts.airflow_stack import AirflowStack
     from tests.control_plane.plane import ControlPlane, Request
+    from tests.e2e.on_cluster import OnCluster
 
 MANY = 20
 SUBMISSION = 4
 WATCHED = {"pytorchjobs", "pods", "workloads"}
 OF_ALL = "labelSelector=app.kubernetes.io/managed-by%3Dsiflow-provider&"
-
-
-@pytest.fixture
-def audited(stack: AirflowStack, own_control_plane: ControlPlane) -> Iterator[OnCluster]:
-    """Return a place on a control plane that nobody else asks anything, and whose audit log can be read."""
-    admin, namespace = Admin(own_control_plane.kubeconfig), unique("test")
-    admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
-    yield OnCluster(stack, Queues(admin, namespace), own_control_plane.kubeconfig)
-    admin.close()
 
 
 def is_shared(request: Request) -> bool:
@@ -49,16 +35,16 @@ def is_search(request: Request) -> bool:
 
 @pytest.mark.timeout(700)
 def test_twenty_waiting_tasks_share_one_list_and_one_watch_a_kind(
-    audited: OnCluster, own_control_plane: ControlPlane
+    own_cluster: OnCluster, own_control_plane: ControlPlane
 ) -> None:
-    audited.on_fake_nodes(gpus=1)
+    own_cluster.on_fake_nodes(gpus=1)
     body = f"""
     HIDDEN = {{"TOKEN": {{"value": "not-to-be-seen", "hidden": True}}}}
     fields = {{name: value for name, value in FAKE.items() if name != "command"}}
     commands = [f"train --input {{number}}" for number in range({MANY})]
     PyTorchJobOperator.partial(task_id="train", env=HIDDEN, **fields).expand(command=commands)
     """
-    run = audited.start("cl_requests", body)
+    run = own_cluster.start("cl_requests", body)
     logs = [run.ti("train", index) for index in range(MANY)]
     for task in logs:  # each is followed: a trigger that never began could stop nothing
         task.wait_log("following ", timeout=500)
@@ -71,7 +57,7 @@ def test_twenty_waiting_tasks_share_one_list_and_one_watch_a_kind(
     assert sum(is_search(one) for one in asked) == MANY
     assert sum(is_submission(one) for one in asked) <= SUBMISSION * MANY
     run.mark("failed")
-    audited.wait_gone(timeout=120)
+    own_cluster.wait_gone(timeout=120)
     asked = list(own_control_plane.requests("siflow-provider"))
     deleted = Counter(one.name for one in asked if one.verb == "delete" and one.resource == "pytorchjobs")
     assert len(deleted) == MANY
