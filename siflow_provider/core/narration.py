@@ -71,7 +71,10 @@ class Narrator:
             if (self._phase, self._place) != (status.phase, place):
                 self._reporter.note(f"queued{place}")
         elif self._phase is not status.phase:
+            self._told.add(status.reason)
             self._reporter.note(_phase_text(status))
+        elif status.phase is Phase.STARTING and status.reason and not any(each.reason for each in status.replicas):
+            self._once(status.reason, _phase_text(status))
         self._phase, self._place = status.phase, place
 
     def _tell_replica(self, replica: ReplicaStatus, status: Status) -> None:
@@ -84,6 +87,9 @@ class Narrator:
         elif replica.reason and status.phase is Phase.STARTING and replica.phase is not Phase.RUNNING:
             waits = "" if replica.reason.startswith("waits ") else "waits: "
             text = f"{replica.name}{rank} {waits}{replica.reason}"
+            self._once(text, text)
+        elif replica.reason and status.phase is Phase.RUNNING and replica.phase is Phase.RUNNING:
+            text = f"{replica.name}{rank}: {replica.reason}"
             self._once(text, text)
 
     def _once(self, key: str, text: str, *, warning: bool = False) -> None:

@@ -151,6 +151,10 @@ class Told:
         """Wait until a warning that begins so was given."""
         await self._until(lambda: any(text.startswith(beginning) for text in self.warnings), seconds)
 
+    async def until_note(self, beginning: str, *, seconds: float = 120.0) -> None:
+        """Wait until a note that begins so was given."""
+        await self._until(lambda: any(text.startswith(beginning) for text in self.notes), seconds)
+
     async def _until(self, true: Callable[[], bool], seconds: float) -> None:
         async with asyncio.timeout(seconds):
             while not true():

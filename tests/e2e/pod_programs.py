@@ -68,6 +68,7 @@ hosts, texts, on_volume, sockets = map(set, zip(*ray.get([work.remote(number) fo
 print(f"{len(hosts)} pods, {texts}, sessions on the volume: {on_volume}, with sockets: {sockets}")
 print(sorted(path.name for path in shared.iterdir()))
 END
+echo "colour $COLOUR"
 echo '{"loss": 0.5}' > "$SIFLOW_RESULTS"
 """
 """Three parts, each of which waits for the others: one worker more than there was must come."""

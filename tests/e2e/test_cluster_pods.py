@@ -5,7 +5,9 @@ All are tasks of one DAG run, on the node at the same time.
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +19,7 @@ from tests.control_plane.queues import own_place
 from tests.control_plane.volumes import claim
 from tests.e2e.on_cluster import OnCluster
 from tests.e2e.pod_programs import DDP, SHARE, SSH
+from tests.unit.backends.kubernetes.test_command import NASTY, SHOW_ARGV, quoted
 
 if TYPE_CHECKING:
     from scripts.airflow_stack import AirflowStack
@@ -24,6 +27,9 @@ if TYPE_CHECKING:
     from tests.control_plane.admin import Admin
     from tests.control_plane.plane import ControlPlane
 
+COLOUR = "grün `id` $(id)"
+ARGV = shlex.join(["python3", "-c", SHOW_ARGV, *NASTY])
+QUOTED = f"set -u\nfor each in 1 2; do\n  python3 -c {quoted(SHOW_ARGV)} \"$each\" 'it''s' {quoted(NASTY[3])}\ndone"
 BODY = f"""
 def tiny(**more):
     compute = {{"type": "on_demand", "instances": ["tiny"]}}
@@ -37,6 +43,7 @@ PyTorchJobOperator(
     image="ray:test", workers=1, compute=compute(cpu="400m", memory="1Gi"),
     ray={{
         "head": {{"instance": {{"cpu": "500m", "memory": "1Gi"}}}},
+        "runtime_env": {{"env_vars": {{"COLOUR": "{COLOUR}"}}}},
         "shared_storage": {{"volume": "pvc:CLAIM", "clean_up": True}},
         "autoscaling": {{"min_workers": 1, "max_workers": 2}},
     }},
@@ -46,6 +53,8 @@ def ray():
     return {SHARE!r}
 
 ray()
+PyTorchJobOperator(task_id="argv", command={ARGV!r}, **tiny())
+PyTorchJobOperator(task_id="quoted", command={QUOTED!r}, **tiny())
 PyTorchJobOperator(task_id="memory", command="python3 -c 'len(b\\"x\\" * (600 << 20))'", **tiny())
 PyTorchJobOperator(task_id="image", command="true", image_pull_retries=0, **tiny(image="nowhere.invalid/a:1"))
 PyTorchJobOperator(task_id="ssh", command={SSH!r}, workers=2, ssh=True, **tiny())
@@ -103,6 +112,7 @@ def test_pods_of_a_ray_job_come_when_they_are_needed_and_share_a_volume(run: Run
     assert "[submitter-0] 3 pods, {'read it'}, sessions on the volume: {False}, with sockets: {True}" in log
     assert "[submitter-0] ['of-0', 'of-1', 'of-2', 'of-the-driver']" in log
     assert run.ti("ray").xcom()["results"] == {"loss": 0.5}
+    assert f"[submitter-0] colour {COLOUR}" in log
     assert "400m CPU is little for a Ray worker" in log
     name = run.ti("ray").xcom()["name"]
     assert run.ti("ray").details["operator_name"] == "@task.ray_job"
@@ -119,6 +129,13 @@ def test_every_pod_is_reached_by_ssh_in_the_order_of_ranks(run: Run) -> None:
     log, name = expect_success(run, "ssh"), run.ti("ssh").xcom()["name"]
     told = [line.partition("[master-0] reached ")[2] for line in log.splitlines() if "[master-0] reached " in line]
     assert told == [f"{name}-{role}" for role in ("master-0", "worker-0", "worker-1")]
+
+
+def test_command_of_words_and_one_of_shell_text_arrive_byte_for_byte(run: Run) -> None:
+    assert f"[master-0] {json.dumps(NASTY)}" in expect_success(run, "argv").splitlines()
+    log = expect_success(run, "quoted").splitlines()
+    for each in ("1", "2"):
+        assert f"[master-0] {json.dumps([each, 'its', NASTY[3]])}" in log
 
 
 def test_training_that_needs_more_memory_than_it_asked_for_is_told_so(run: Run) -> None:

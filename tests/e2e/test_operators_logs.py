@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
 
 from scripts.airflow_stack import wait_until
+from tests.e2e.growing_log import expect_growing_log, held_task
 from tests.e2e.training import add_training_dag, numbered_lines
 
 if TYPE_CHECKING:
     from scripts.airflow_stack import AirflowStack
-    from scripts.airflow_stack.run import Run, TaskInstance
+    from scripts.airflow_stack.run import Run
 
 FLOOD = 20_000
 LONG_LINE_NUMBERS = 800_000
@@ -81,63 +81,8 @@ def test_one_line_of_5_megabytes_comes_whole_and_the_triggerer_stays_small(stack
     assert most - before < MAX_GROWTH_BYTES
 
 
-KEPT = """
-    import time
-    from pathlib import Path
-
-    def held(context):
-        if context["ti"].try_number == 1:
-            leg = len(list(Path("{gates}").glob("leg-*"))) + 1
-            print("leg", leg, "begins")
-            wait_for(Path("{gates}", f"leg-{{leg}}"))
-
-    def wait_for(gate):
-        deadline = time.monotonic() + 120
-        while not gate.exists():
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
-
-    PyTorchJobOperator.partial(
-        task_id="train", retries=1, retry_delay=timedelta(seconds=1), pre_execute=held,
-        fault_tolerance={{"max_retries": 1, "retry_on": ["code"]}}, **JOB,
-    ).expand(command=[
-        "echo attempt $SIFLOW_ATTEMPT of try $AIRFLOW_CTX_TRY_NUMBER; [ $AIRFLOW_CTX_TRY_NUMBER = 2 ] && exit 0; "
-        "until [ -e {gates}/end-$SIFLOW_ATTEMPT ]; do sleep 0.1; done; exit 1"
-    ])
-"""
-
-
-def messages(task: TaskInstance) -> list[tuple[str, str]]:
-    """Return time and text of what the first try's log holds; where it was read from is left out."""
-    return [(one["timestamp"], one["event"]) for one in task.events(1) if one.get("timestamp")]
-
-
 def test_nothing_goes_away_from_the_log_while_a_task_runs_defers_resumes_retries_and_ends(
     stack: AirflowStack, tmp_path: Path
 ) -> None:
-    add_training_dag(stack, "log_kept", KEPT.format(gates=tmp_path))
-    run = stack.trigger("log_kept")
-    task = run.ti("train", 0)
-    milestones = [
-        ("running", "leg 1 begins", "leg-1"),
-        ("deferred", "[master-0] attempt 1 of try 1", "end-1"),
-        ("running", "leg 2 begins", "leg-2"),
-        ("deferred", "[master-0] attempt 2 of try 1", "end-2"),
-        ("running", "leg 3 begins", "leg-3"),
-    ]
-    fetched = []
-    for state, text, gate in milestones:
-        task.wait_log(text, try_number=1)
-        task.wait_state(state)
-        fetched.append(messages(task))
-        (tmp_path / gate).touch()
-    assert run.wait(120) == "success", task.log(1)
-    fetched.append(messages(task))
-    for earlier, later in pairwise(fetched):
-        rest = iter(later)
-        assert all(message in rest for message in earlier), (earlier, later)
-        assert len(later) > len(earlier)
-    texts = [text for _, text in fetched[-1]]
-    places = [next(at for at, text in enumerate(texts) if mark in text) for _, mark, _ in milestones]
-    assert places == sorted(places)
-    assert "[master-0] attempt 1 of try 2" in task.log(2)
+    add_training_dag(stack, "log_kept", held_task(tmp_path, fields="**JOB"))
+    expect_growing_log(stack.trigger("log_kept"), tmp_path)

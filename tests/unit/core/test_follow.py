@@ -101,6 +101,30 @@ async def test_trouble_while_starting_is_told_once_and_as_no_more_than_a_warning
     assert done.told.notes == ["starting", "worker-0 (rank 1) waits: pulling the image", "running", "succeeded"]
 
 
+async def test_what_a_start_waits_for_is_told_when_it_becomes_known_and_again_only_when_it_changes() -> None:
+    steps: list[tuple[float, dict[str, Any]]] = [
+        (0.0, {"phase": Phase.STARTING}),
+        (60.0, {"phase": Phase.STARTING, "reason": "nobody has taken the job"}),
+        (90.0, {"phase": Phase.STARTING, "reason": "nobody has taken the job"}),
+        (120.0, {"phase": Phase.RUNNING}),
+        (130.0, {"phase": Phase.SUCCEEDED}),
+    ]
+    done = await follow_script(Script(steps))
+    assert done.told.notes == ["starting", "starting: nobody has taken the job", "running", "succeeded"]
+
+
+async def test_replica_whose_node_does_not_answer_while_it_runs_is_told_once() -> None:
+    silent = (replica("worker-0", Phase.RUNNING, rank=1, reason="its node gpu-1 does not answer"),)
+    steps: list[tuple[float, dict[str, Any]]] = [
+        (0.0, {"phase": Phase.RUNNING}),
+        (10.0, {"phase": Phase.RUNNING, "replicas": silent}),
+        (20.0, {"phase": Phase.RUNNING, "replicas": silent}),
+        (30.0, {"phase": Phase.SUCCEEDED}),
+    ]
+    done = await follow_script(Script(steps))
+    assert done.told.notes == ["running", "worker-0 (rank 1): its node gpu-1 does not answer", "succeeded"]
+
+
 async def test_failing_rank_is_named_in_the_log() -> None:
     failure = Failure(category=FailureClass.CODE, summary="worker-0 (rank 1) ended with exit code 3", exit_code=3)
     replicas = (replica("master-0", Phase.STOPPED), replica("worker-0", Phase.FAILED, rank=1, exit_code=3))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum, auto
 
 from siflow_provider.backends.kubernetes.state.objects import Object, condition, dig, items
+from siflow_provider.backends.kubernetes.state.pods import is_out_of_reach
 from siflow_provider.backends.kubernetes.state.replicas import MAIN_CONTAINERS
 
 __all__ = ["Stage", "is_cut_off", "is_over", "is_silent", "is_unmade", "log_containers", "main_container", "stage_of"]
@@ -86,7 +87,7 @@ def is_over(pod: Object) -> bool:
 def is_cut_off(pod: Object) -> bool:
     """Say whether the cluster has lost the pod's node, so that nobody but the node itself has the pod's logs."""
     taken = condition(pod, "DisruptionTarget").get("reason") in {"DeletionByTaintManager", "DeletionByPodGC"}
-    return taken or condition(pod, "Ready").get("reason") == "NodeNotReady" or dig(pod, "status", "phase") == "Unknown"
+    return taken or is_out_of_reach(pod)
 
 
 def _stays_ended(pod: Object, container: str, ended: Object) -> bool:

@@ -13,7 +13,7 @@ from siflow_provider.core.status import Phase
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["PodState", "pod_state"]
+__all__ = ["PodState", "is_out_of_reach", "pod_state"]
 
 _NO_FAULT = frozenset({"", "Error", "Completed"})
 _DISRUPTIONS = {
@@ -105,6 +105,18 @@ def pod_state(pod: Object, container: str, events: Iterable[Object] = ()) -> Pod
     )
 
 
+def is_out_of_reach(pod: Object) -> bool:
+    """Say whether the cluster hears nothing of the pod's node.
+
+    The node controller then calls the pod not ready and gives no reason, while the containers stay as ready as the node
+    last said; a kubelet changes both together, or names its reason.
+    """
+    # source: Kubernetes v1.36 pkg/controller/util/node/controller_utils.go, pkg/kubelet/status/generate.go
+    ready = condition(pod, "Ready")
+    unheard = ready.get("status") == "False" and not ready.get("reason") and is_true(pod, "ContainersReady")
+    return unheard or ready.get("reason") == "NodeNotReady" or dig(pod, "status", "phase") == "Unknown"
+
+
 def _main_state(pod: Object, container: str) -> Object:
     states = items(pod, "status", "containerStatuses")
     named = next((state for state in states if state.get("name") == container), None)
@@ -184,7 +196,7 @@ def _whose(end: _Ending) -> str:
 
 def _running_reason(pod: Object) -> str:
     node = dig(pod, "spec", "nodeName")
-    if condition(pod, "Ready").get("reason") == "NodeNotReady" or dig(pod, "status", "phase") == "Unknown":
+    if is_out_of_reach(pod):
         return f"its node {node} does not answer"
     if moment(pod, "metadata", "deletionTimestamp") is not None:
         return _pod_cause(pod) or "is being deleted"

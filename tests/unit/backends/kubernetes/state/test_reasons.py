@@ -118,6 +118,26 @@ def test_restarts_are_told_although_none_are_asked_for() -> None:
     assert status.reason == "worker-0 (rank 1): restarted 2 times"
 
 
+READY = condition("ContainersReady")
+
+
+@pytest.mark.parametrize(
+    ("conditions", "text"),
+    [
+        ([condition("Ready", False, reason="-") | {"reason": ""}, READY], "its node node-1 does not answer"),
+        ([{"type": "Ready", "status": "False"}, READY], "its node node-1 does not answer"),
+        ([condition("Ready", False, reason="NodeNotReady"), READY], "its node node-1 does not answer"),
+        ([condition("Ready", False, reason="ReadinessGatesNotReady"), READY], ""),
+        ([condition("Ready", False, reason="ContainersNotReady"), condition("ContainersReady", False)], ""),
+        ([condition("Ready"), READY], ""),
+    ],
+)
+def test_replica_whose_node_is_not_heard_of_any_more_says_so(conditions: Any, text: str) -> None:
+    silent = pod("worker-0", conditions=conditions)
+    job = pytorchjob(condition("Running"), workers=1)
+    assert status_of(ref(), Seen(job=job, pods=(MASTER, silent)), clock(30)).replicas[1].reason == text
+
+
 QUOTA = (
     'Error creating: pods "bert-worker-0" is forbidden: exceeded quota: team, requested: requests.nvidia.com/gpu=8, '
     "used: requests.nvidia.com/gpu=8, limited: requests.nvidia.com/gpu=8"
