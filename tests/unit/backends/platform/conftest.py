@@ -30,6 +30,14 @@ QUICK = Pace(
 )
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test that starts the fake platform, so that none can forget it."""
+    for item in items:
+        if "running" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.platform)
+
+
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[RunningPlatform]:
     with RunningPlatform(Platform(tmp_path / "platform", commands=False)) as served:
