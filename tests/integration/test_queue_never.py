@@ -90,7 +90,7 @@ class World:
 
     def await_admitted(self, path: str) -> None:
         """Wait until Kueue lets a Workload in."""
-        self.admin.wait(path, lambda each: condition(each, "QuotaReserved") == "True", "admitted, now that all is free")
+        self.admin.wait(path, lambda each: condition(each, "QuotaReserved") == "True", "admitted, as there is room")
 
 
 def _reserving(queue: Object | None) -> int:
@@ -113,7 +113,11 @@ async def judge(world: World, cluster: Cluster, scene: Scene) -> Judged:
     task, _ = asked(scene.ask, scene.name("mine"), world.namespace)
     report = await quota(cluster, task)
     path = world.submit(scene, "task")
-    return Judged(scene, path, report, world.decided(path))
+    admitted = world.decided(path)
+    if report.fits_now and not admitted:  # one flavor at a time: the next one may be tried at the next attempt only
+        world.await_admitted(path)
+        admitted = True
+    return Judged(scene, path, report, admitted)
 
 
 @settings(
