@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 import pytest
 
+from scripts.airflow_stack import wait_until
 from siflow_provider.backends.kubernetes.backend import KubernetesBackend
 from siflow_provider.core.follow import follow
 from siflow_provider.core.outcome import FollowPolicy, OutcomeKind
 from siflow_provider.core.status import FailureClass, JobRef, Kind, Phase, Status
 from tests.contract.life import Told, run_to_end, until, until_phase
 from tests.contract.worlds.kubernetes import KubernetesWorld
-from tests.control_plane.admin import Admin
+from tests.control_plane.admin import Admin, Object
 from tests.control_plane.plane import ControlPlane
 from tests.control_plane.queues import Queues
 from tests.integration.kubernetes_tasks import manifest, task
@@ -55,7 +56,7 @@ async def test_a_pod_that_is_deleted_before_its_container_ran_is_made_again_and_
     for replica in ("master-0", "worker-0"):  # the registry is back: a passing trouble fails no start
         await asyncio.to_thread(admin.annotate, pod_path(admin, ref, replica), image_pull_error=None)
     await until_phase(backend, ref, Phase.RUNNING)
-    await end_all(admin, ref, "master-0", "worker-0")
+    await end_all(admin, ref, "worker-0", "master-0")  # once the master has ended well, its operator removes the others
     async with asyncio.timeout(_SOON_SECONDS):
         outcome = await following
     assert outcome.kind is OutcomeKind.SUCCEEDED, outcome.failure
@@ -141,6 +142,16 @@ async def test_a_failing_task_starts_max_retries_plus_one_times_whatever_its_ope
     ended, refs = await run_to_end(backend, what, Told())
     assert ended.outcome.kind is OutcomeKind.FAILED
     assert len(refs) == row.starts
-    events = admin.items(admin.path("Event", namespace=namespace))
-    made = [event for event in events if event["reason"] == _STARTS[row.kind]]
+    made = await asyncio.to_thread(_starts, admin, namespace, row)
     assert sum(event.get("count", 1) for event in made) == row.starts, made
+
+
+def _starts(admin: Admin, namespace: str, row: Failing) -> list[Object]:
+    """Return the operator's events of starts, which it sends when it finds the time."""
+    path = admin.path("Event", namespace=namespace)
+
+    def look() -> list[Object] | None:
+        made = [event for event in admin.items(path) if event["reason"] == _STARTS[row.kind]]
+        return made if sum(event.get("count", 1) for event in made) >= row.starts else None
+
+    return wait_until(look, timeout=60, what=f"{row.starts} starts")

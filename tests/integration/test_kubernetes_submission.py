@@ -143,6 +143,7 @@ async def test_an_impostor_of_the_same_name_is_neither_watched_nor_stopped(
 ) -> None:
     sent = manifest(backend, task(queue))
     ref = await backend.submit(sent)
+    assert (await backend.status(ref)).phase is Phase.QUEUED  # who submits and looks is told of what was made just now
     job = admin.find(path(admin, ref))
     assert job is not None
     admin.delete(path(admin, ref))

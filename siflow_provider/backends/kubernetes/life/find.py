@@ -15,6 +15,7 @@ import logging
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
@@ -173,7 +174,7 @@ async def _got(place: Place, kinds: _Kinds, names: Sequence[str]) -> list[FoundR
             return []
 
     asked = [
-        _seen_where_used(kinds, kind, one(kind, namespace, name))
+        _seen_where_used(kinds, kind, partial(one, kind, namespace, name))
         for kind in kinds.all
         for namespace in place.namespaces
         for name in names
@@ -207,10 +208,11 @@ async def _kinds(place: Place, form: str | None = None) -> _Kinds:
 
 
 async def _seen_where_used(
-    kinds: _Kinds, kind: Resource, asked: Awaitable[list[dict[str, Any]]]
+    kinds: _Kinds, kind: Resource, ask: Callable[[], Awaitable[list[dict[str, Any]]]]
 ) -> list[dict[str, Any]]:
+    """Ask, and take a refusal for an empty answer where the kind is not in use; who is cancelled first asks nothing."""
     try:
-        return await asked
+        return await ask()
     except Denied:
         if kind is not kinds.unused:
             raise
@@ -222,7 +224,7 @@ async def _jobs(
 ) -> list[dict[str, Any]]:
     """Return the jobs of these kinds; of the training API that is not used now only where that may be seen."""
     asked = [
-        _seen_where_used(kinds, kind, _listed(place.cluster, kind, namespace, query))
+        _seen_where_used(kinds, kind, partial(_listed, place.cluster, kind, namespace, query))
         for kind in kinds.all
         for namespace in namespaces
     ]
