@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from siflow_provider.backends.kubernetes.cluster.shared import Cluster
     from siflow_provider.core.status import JobRef
 
-__all__ = ["get_job", "has_ended", "judge", "look", "look_closely", "note_made", "queue_label"]
+__all__ = ["forget_made", "get_job", "has_ended", "judge", "look", "look_closely", "note_made", "queue_label"]
 
 _FRESH_SECONDS = 2.0
 _made: WeakKeyDictionary[Cluster, dict[str, tuple[float, Mapping[str, Any]]]] = WeakKeyDictionary()
@@ -58,6 +58,11 @@ def note_made(cluster: Cluster, job: Mapping[str, Any]) -> None:
     made = _made.setdefault(cluster, {})
     made.clear()  # of many that are made together one may be asked for at once
     made[uid(job)] = (asyncio.get_running_loop().time(), job)
+
+
+def forget_made(cluster: Cluster, ref: JobRef) -> None:
+    """Take the answer to a creation for old: whoever watches the run sees newer."""
+    _made.get(cluster, {}).pop(ref.uid, None)
 
 
 def _taken(cluster: Cluster, ref: JobRef) -> Mapping[str, Any] | None:

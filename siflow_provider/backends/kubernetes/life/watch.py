@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from siflow_provider.backends.kubernetes.life.look import forget_made
 from siflow_provider.backends.kubernetes.life.memory import MEMORY
 from siflow_provider.backends.kubernetes.life.observer import Observer
 from siflow_provider.core.status import JobRef, Status
@@ -24,6 +25,7 @@ __all__ = ["watch"]
 
 async def watch(cluster: Cluster, ref: JobRef) -> AsyncIterator[Status]:
     """Yield snapshots as they change, the terminal one last; `unknown` while the server is silent or refuses."""
+    forget_made(cluster, ref)
     before: Status | None = None
     seen = 0
     async with _shared(cluster, ref) as run:

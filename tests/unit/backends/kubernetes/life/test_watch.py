@@ -12,6 +12,7 @@ from aiohttp import web
 from siflow_provider.backends.kubernetes.cluster.pace import Pace
 from siflow_provider.backends.kubernetes.cluster.resources import EVENTS, PODS, PYTORCHJOBS, WORKLOADS
 from siflow_provider.backends.kubernetes.cluster.shared import open_cluster
+from siflow_provider.backends.kubernetes.life.look import look, note_made
 from siflow_provider.backends.kubernetes.life.watch import watch
 from siflow_provider.backends.kubernetes.queueing.source import positions_of
 from siflow_provider.backends.settings import Settings
@@ -239,3 +240,18 @@ async def test_a_follower_without_events_counts_failed_pulls_by_what_the_pods_sh
             put(reason)
         counts.append((await anext(statuses)).failed_pulls)
     assert counts == [1, 1, 2, 2, 3]
+
+
+async def test_a_look_after_a_watch_shows_nothing_older(server: FakeServer, settings: Settings, pace: Pace) -> None:
+    ref = REF.model_copy(update={"uid": "fresh"})
+    made = {**failed_job(), "status": {}}
+    made["metadata"]["uid"] = "fresh"
+    server.put(PYTORCHJOBS.path("ml"), made)
+    made = {**made, "spec": {**made["spec"], "runPolicy": {"suspend": True}}}  # it has been admitted since
+    async with open_cluster(settings, pace=pace) as cluster:
+        note_made(cluster, made)
+        assert (await look(cluster, ref)).phase is Phase.QUEUED  # the answer to the creation, once
+        note_made(cluster, made)
+        async with closing_stream(watch(cluster, ref)) as statuses:
+            assert (await anext(statuses)).phase is Phase.STARTING
+        assert (await look(cluster, ref)).phase is Phase.STARTING
