@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from siflow_provider.backends import make_backend
 from siflow_provider.backends.settings import Settings
 from siflow_provider.triggers import killed
 from tests.unit.triggers.airflow import Airflow
+from tests.unit.triggers.many import Machine
 
 
 @pytest.fixture
@@ -32,3 +33,12 @@ async def backend(tmp_path: Path, airflow: Airflow) -> AsyncIterator[Any]:
         yield opened
         for status in await opened.runs():
             await opened.delete(status.ref)
+
+
+@pytest.fixture
+def machine(airflow: Airflow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
+    # no template: where a log lies can't be told, and nobody writes one here
+    monkeypatch.setenv("AIRFLOW__LOGGING__LOG_FILENAME_TEMPLATE", "somewhere.log")
+    made = Machine(tmp_path / "runs")
+    yield made
+    made.close()

@@ -11,8 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from siflow_provider.core.outcome import OutcomeKind
 from siflow_provider.core.status import Phase
 from tests.unit.triggers.airflow import Airflow, Log, first_event, submitted, trigger_for, wait_phase
@@ -62,15 +60,6 @@ class Watch:
 
 
 WATCH = Watch()
-
-
-@pytest.fixture
-def machine(airflow: Airflow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
-    # no template: where a log lies can't be told, and nobody writes one here
-    monkeypatch.setenv("AIRFLOW__LOGGING__LOG_FILENAME_TEMPLATE", "somewhere.log")
-    made = Machine(tmp_path / "runs")
-    yield made
-    made.close()
 
 
 async def test_following_many_runs_to_their_ends_blocks_the_loop_nowhere(airflow: Airflow, machine: Machine) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import psutil
 import pytest
@@ -26,15 +24,6 @@ BACKLOG_BYTES = 2**30
 ROUNDS = 1000
 MEGABYTE = 2**20
 LONG_LINE = 5 * MEGABYTE + 1  # no whole number of pieces
-
-
-@pytest.fixture
-def machine(airflow: Airflow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
-    # no template: where a log lies can't be told, and nobody writes one here
-    monkeypatch.setenv("AIRFLOW__LOGGING__LOG_FILENAME_TEMPLATE", "somewhere.log")
-    made = Machine(tmp_path / "runs")
-    yield made
-    made.close()
 
 
 class LagProbe:
