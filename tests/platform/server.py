@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 import uvicorn
 
-from tests.platform.app import create_app
 from tests.platform.platform import Platform
 
 T = TypeVar("T")
@@ -31,6 +30,9 @@ class Server(uvicorn.Server):
 
 def make_server(platform: Platform, port: int) -> Server:
     """Return a server that is not running yet; port 0 takes a free one."""
+    # imported here: most tests that know of the platform start none, and FastAPI takes a second
+    from tests.platform.app import create_app
+
     config = uvicorn.Config(
         create_app(platform), host="127.0.0.1", port=port, log_level="warning", access_log=False, lifespan="on",
         timeout_graceful_shutdown=1, ws="none", date_header=False,

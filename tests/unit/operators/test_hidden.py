@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from airflow.sdk import DAG, Param
 from airflow.sdk.definitions.param import ParamsDict
-from airflow.serialization import serialized_objects
 
 from siflow_provider.decorators import pytorch_job_task
 from siflow_provider.errors import SpecError
@@ -19,12 +18,6 @@ from siflow_provider.sensors import QuotaSensor
 from siflow_provider.spec import PyTorchJob
 from siflow_provider.spec.hidden import Hidden
 
-# Airflow before 3.3 has one class for both ways
-SERIALIZATION: Any = next(
-    getattr(serialized_objects, name)
-    for name in ("DagSerialization", "SerializedDAG")
-    if hasattr(getattr(serialized_objects, name, None), "to_dict")
-)
 COMPUTE: Any = {"type": "on_demand", "instances": [{"cpu": 1, "memory": "1Gi"}]}
 JOB: Any = {"image": "registry.example/train:1", "command": "python train.py", "compute": COMPUTE}
 JOB_OF_A_FUNCTION: Any = {"image": "registry.example/train:1", "compute": COMPUTE}
@@ -123,6 +116,19 @@ def command_for(lr: float) -> str:
     return f"python train.py --lr {lr}"
 
 
+def serialized(dag: DAG) -> str:
+    # imported here: a second, and only where a DAG is serialized
+    from airflow.serialization import serialized_objects
+
+    # Airflow before 3.3 has one class for both ways
+    made: Any = next(
+        getattr(serialized_objects, name)
+        for name in ("DagSerialization", "SerializedDAG")
+        if hasattr(getattr(serialized_objects, name, None), "to_dict")
+    )
+    return json.dumps(made.to_dict(dag), default=str)
+
+
 @pytest.mark.parametrize(
     "write",
     [
@@ -135,7 +141,7 @@ def command_for(lr: float) -> str:
 def test_serialized_dag_holds_no_hidden_value(write: Any) -> None:
     dag = DAG("d", schedule=None)
     write(dag)
-    text = json.dumps(SERIALIZATION.to_dict(dag), default=str)
+    text = serialized(dag)
     assert "TOKEN" in text
     assert "canary" not in text
     assert "canary" not in repr(dag.tasks[0])
@@ -189,7 +195,7 @@ def test_default_args_of_the_dag_hold_no_hidden_value(write: Any, defaults: dict
     task = {"kind": "PyTorchJob", **JOB, "env": ENV}
     with DAG("d", schedule=None, default_args={**defaults, "task": task}) as dag:
         write()
-    text = json.dumps(SERIALIZATION.to_dict(dag), default=str)
+    text = serialized(dag)
     assert "TOKEN" in text
     assert "canary" not in text
 
@@ -206,7 +212,7 @@ def test_text_that_is_no_yaml_is_refused_and_not_repeated(write: Any, text: str)
 def test_overridden_decorated_task_holds_no_hidden_value() -> None:
     with DAG("d", schedule=None) as dag:
         pytorch_job_task(**JOB_OF_A_FUNCTION)(command_for).override(task_id="o", env=ENV).expand(lr=[1])
-    text = json.dumps(SERIALIZATION.to_dict(dag), default=str)
+    text = serialized(dag)
     assert "TOKEN" in text
     assert "canary" not in text
 

@@ -19,7 +19,6 @@ from siflow_provider.operators import stop as stopping
 from siflow_provider.operators.stop import stop_quietly
 from siflow_provider.triggers.reporter import TaskReporter
 from siflow_provider.triggers.store import Store
-from tests.platform import app
 from tests.platform.client import connection
 from tests.platform.platform import Platform
 from tests.platform.server import RunningPlatform
@@ -60,6 +59,8 @@ def stop(log: Log, ref: JobRef | None, **more: Any) -> bool:
 
 @pytest.mark.platform
 def test_slow_platform_is_told_to_stop_before_it_is_asked_for_anything(tmp_path: Path, monkeypatch: Any) -> None:
+    from tests.platform import app  # FastAPI, for this test alone
+
     answer = app._signed
 
     async def late(*given: Any, **more: Any) -> Any:
