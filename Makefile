@@ -16,7 +16,7 @@ quick: ## unit, contract on the embedded backend, meta: under two minutes
 check: ## ruff, mypy, import contracts, sizes
 	scripts/test tests/meta
 
-bench: ## figures beside the peers' operators
+bench: ## figures, each with its bound
 	scripts/bench
 
 golden: ## write the golden manifests anew

@@ -1,1 +1,1 @@
-"""Measurements beside the peers, each printed by a command."""
+"""Measurements, each printed by a command; where a peer does the same, beside it."""

@@ -1,4 +1,4 @@
-# Sourced by scripts/demo, scripts/test and scripts/bench: makes a virtual environment with exactly the locked packages.
+# Sourced by the other scripts: makes a virtual environment with exactly the locked packages.
 # On a bare Debian it installs what it needs with apt-get and says so; a second call with the same lock does nothing.
 # Downloads are kept in uv's own cache (~/.cache/uv), so that a fresh clone on the same machine installs in seconds.
 

@@ -143,10 +143,6 @@ class TaskInstance:
 
         return wait_until(look, timeout=timeout, what=f"{self!r} is {' or '.join(states)}", describe=self._last_lines)
 
-    def wait_ended(self, timeout: float = 120) -> str:
-        """Wait for a terminal state and return it."""
-        return self.wait_state(*_ENDED_TASK, timeout=timeout)
-
     def wait_log(self, text: str, *, try_number: int | None = None, timeout: float = 60) -> str:
         """Wait until the log contains `text` and return the log."""
 

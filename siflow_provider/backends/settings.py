@@ -33,7 +33,7 @@ class Settings(BaseModel):
         password: the platform's secret.
         host: the platform's base URL.
         state_dir: where `local` keeps its state; None = `SIFLOW_LOCAL_STATE_DIR`, else the user's data folder.
-        elastic_jobs, training_api: Kubernetes, as design says.
+        elastic_jobs, training_api: Kubernetes, as docs/howto/connections.md says.
         ttl_seconds_after_finished: Kubernetes: after how long the cluster removes an ended PyTorchJob; `never` = None.
         kubernetes: the cncf provider's own options by their bare names; `kube_config` is a `Hidden`.
         body_overrides, api_overrides, proxy: the platform's.

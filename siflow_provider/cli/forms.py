@@ -22,6 +22,7 @@ __all__ = ["catalog_check", "check", "load_catalog_option", "render", "schema"]
 
 RENDERERS = ("kubernetes", "local", "platform")
 FilesArgument = Annotated[list[Path], typer.Argument(help="Task forms (YAML or JSON).", metavar="FILE...")]
+CatalogsArgument = Annotated[list[Path], typer.Argument(help="Catalogs (YAML or JSON).", metavar="FILE...")]
 FileArgument = Annotated[Path, typer.Argument(help="Task form (YAML or JSON).", metavar="FILE")]
 
 
@@ -46,7 +47,7 @@ def check(files: FilesArgument, catalog: CatalogOption = None, json: JsonOption 
     _report(results, json=json)
 
 
-def catalog_check(files: FilesArgument, json: JsonOption = False) -> None:
+def catalog_check(files: CatalogsArgument, json: JsonOption = False) -> None:
     """Check catalogs: all errors of all files. Exit code 2 when any has one."""
     from siflow_provider.spec.catalog import load_catalog
 

@@ -160,14 +160,16 @@ def logs(
     follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until the run has ended.")] = False,
 ) -> None:
     """Print a run's lines, of all replicas or of some, each with its replica's name; hidden values are masked."""
+    from siflow_provider.core.pump import closing_stream
+
     selection: LogSelection = tuple(replica) if replica else "all"
 
     async def work(backend: TrainingBackend, user: str) -> None:
         status = await find_run(backend, name, user)
-        lines = backend.logs(status.ref, selection, LogCursor(), follow=follow)
-        async for line in lines:
-            if not write(f"[{line.replica}] {status.veil.over(line.text)}\n"):
-                return
+        async with closing_stream(backend.logs(status.ref, selection, LogCursor(), follow=follow)) as lines:
+            async for line in lines:
+                if not write(f"[{line.replica}] {status.veil.over(line.text)}\n"):
+                    return
 
     _with_backend(conn, work)
 

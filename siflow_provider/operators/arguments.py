@@ -93,12 +93,18 @@ class VolumeArgs(TypedDict, total=False):
     read_only: Flag
 
 
-class VersionedMountArgs(TypedDict, total=False):
-    """A dataset or a model at a path of every replica."""
+class DatasetArgs(TypedDict, total=False):
+    """A dataset at a path of every replica."""
 
     name: Required[Text]
     mount_path: Required[Text]
     version: Text
+
+
+class ModelArgs(DatasetArgs, total=False):
+    """A model at a path of every replica."""
+
+    read_only: Flag
 
 
 class FaultToleranceArgs(TypedDict, total=False):
@@ -184,8 +190,8 @@ Labels: TypeAlias = Mapping[str, Text] | Text
 Image: TypeAlias = CatalogImageArgs | CatalogImage | Text
 Env: TypeAlias = Mapping[str, float | str | XComArg | Hidden | HiddenArgs] | Text
 Volumes: TypeAlias = Sequence[VolumeArgs | VolumeMount | XComArg] | Text
-Datasets: TypeAlias = Sequence[VersionedMountArgs | DatasetMount | XComArg] | Text
-Models: TypeAlias = Sequence[VersionedMountArgs | ModelMount | XComArg] | Text
+Datasets: TypeAlias = Sequence[DatasetArgs | DatasetMount | XComArg] | Text
+Models: TypeAlias = Sequence[ModelArgs | ModelMount | XComArg] | Text
 ComputeValue: TypeAlias = ComputeArgs | Reserved | OnDemand | Spot | Idle | Text
 FaultToleranceValue: TypeAlias = FaultToleranceArgs | FaultTolerance | Text
 MonitoringValue: TypeAlias = MonitoringArgs | Monitoring | Text

@@ -12,6 +12,7 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Any
 
+from siflow_provider.core.pump import closing_stream
 from siflow_provider.triggers.shown import fresh_logs, log_path
 
 if TYPE_CHECKING:
@@ -120,8 +121,7 @@ class PacedBackend:
     ) -> AsyncIterator[LogLine]:
         """Yield the backend's lines, with a pause where too many are on their way."""
         checked, size = 0, 0
-        stream = self._backend.logs(ref, selection, cursor, follow=follow)
-        try:
+        async with closing_stream(self._backend.logs(ref, selection, cursor, follow=follow)) as stream:
             async for line in stream:
                 yield line
                 size += len(line.text)
@@ -131,7 +131,3 @@ class PacedBackend:
                 elif self._written() - checked >= WINDOW // 4:
                     checked = self._written()
                     await self._drain.until_room(checked)
-        finally:
-            close = getattr(stream, "aclose", None)
-            if close is not None:
-                await close()

@@ -13,8 +13,8 @@ The first two are `scripts.airflow_stack.AirflowStack`. What tests use of it::
     run = stack.trigger("name", conf={...})  a Run: .state, .states(), .wait(timeout) -> "success" | "failed",
                                              .mark("failed")
     ti = run.ti("task", map_index=-1)        a TaskInstance: .state, .try_number, .details, .rendered,
-                                             .wait_state("deferred", timeout=90), .wait_ended(timeout),
-                                             .mark("failed"), .clear(), .log(try_number=None), .wait_log("text"),
+                                             .wait_state("deferred", timeout=90), .mark("failed"), .clear(),
+                                             .log(try_number=None), .wait_log("text"),
                                              .events(), .xcom(key="return_value"), .kill_worker(), .processes()
     stack.kill_triggerer("triggerer-1", restart=True)
     stack.terminate(name), stack.kill(name), stack.start(name), stack.wait_healthy()

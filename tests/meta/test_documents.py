@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
 from tests.meta.source import ROOT, relative, tracked
 
 LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)#\s]+)")
+ANCHOR = re.compile(r"\]\((?!https?:)([^)#\s]*)#([^)\s]+)\)")
 ADR_PARTS = ("## Status", "## Context", "## Decision", "## Consequences", "## A change violates this when")
 
 
@@ -20,6 +22,24 @@ def test_every_relative_link_leads_to_a_file() -> None:
         for page in pages
         for target in LINK.findall(page.read_text(encoding="utf-8"))
         if not (page.parent / target).exists()
+    ]
+    assert broken == []
+
+
+def anchors(page: Path) -> set[str]:
+    """Return what a page's headings are called in a link, by GitHub's rule."""
+    prose = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    headings = re.findall(r"^#+ (.*)$", prose, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in headings}
+
+
+def test_every_link_into_a_page_leads_to_a_heading() -> None:
+    found = [(page, *link) for page in tracked("*.md", "**/*.md") for link in ANCHOR.findall(page.read_text("utf-8"))]
+    assert found
+    broken = [
+        f"{relative(page)}: {target}#{anchor}"
+        for page, target, anchor in found
+        if anchor not in anchors((page.parent / target).resolve() if target else page)
     ]
     assert broken == []
 

@@ -1,4 +1,4 @@
-"""Style, imports and dead ends are checked by the tools that know them, with the settings of pyproject.toml."""
+"""Style and imports are checked by the tools that know them, with the settings of pyproject.toml."""
 
 from __future__ import annotations
 

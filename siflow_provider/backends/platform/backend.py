@@ -26,7 +26,7 @@ from siflow_provider.backends.platform.state import phase_of, status_of
 from siflow_provider.backends.platform.submit import find_run, submit
 from siflow_provider.backends.platform.support import unsupported_fields, warning_lines
 from siflow_provider.backends.platform.wire import Brief
-from siflow_provider.core.identity import Identity
+from siflow_provider.core.identity import Identity, is_job_name
 from siflow_provider.core.protocol import FoundRun
 from siflow_provider.core.status import JobRef, Phase, Status
 from siflow_provider.errors import BackendUnavailable, UnsupportedError, UsageError
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 __all__ = ["PlatformBackend"]
 
 _STOP_POLL_SECONDS = 1.0
-_NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
-_LONGEST_NAME = 47
 
 
 class PlatformBackend:
@@ -150,7 +148,7 @@ class PlatformBackend:
 
     async def find_named(self, name: str) -> list[Status]:
         """Return every run of exactly that name, newest first, its replicas and failure looked at."""
-        if not name or len(name) > _LONGEST_NAME or not _NAME_CHARACTERS.issuperset(name):
+        if not is_job_name(name):
             return []
         tasks = [task for task in await self.place.tasks.named(name) if _bears(task, name)]
         return [await self._closer(status, tasks) for status in self._listed(tasks)]

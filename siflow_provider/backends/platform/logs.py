@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Any
 
 from siflow_provider.backends.platform.errors import NotFound, Refused
 from siflow_provider.backends.platform.wire import read_moment
+from siflow_provider.core.pieces import MAX_LINE_BYTES
 from siflow_provider.core.status import JobRef, LogLine, main_replica
 from siflow_provider.errors import AccessDenied, BackendUnavailable
 
 if TYPE_CHECKING:
     from siflow_provider.backends.platform.client import Client
 
-__all__ = ["MAX_LINE_BYTES", "LogReader", "Reading", "pieces"]
+__all__ = ["LogReader", "Reading", "pieces"]
 
-MAX_LINE_BYTES = 16 * 1024
 _LIMIT = 2000
 """Entries asked for at once; the number in public use."""
 

@@ -10,7 +10,7 @@ from siflow_provider.backends.platform.errors import NotFound
 from siflow_provider.backends.platform.mark import Mark, read_mark, read_veil
 from siflow_provider.backends.platform.matches import groups
 from siflow_provider.backends.platform.state import failed_first, lost, phase_of, replicas_of, status_of
-from siflow_provider.core.diagnosis import Evidence, diagnose
+from siflow_provider.core.diagnosis import MAX_LAST_LINES, Evidence, diagnose
 from siflow_provider.core.status import Phase, Status
 from siflow_provider.errors import BackendError
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from siflow_provider.core.status import Failure, JobRef
 
 __all__ = ["Observer"]
-
-_LAST_LINES = 20
 
 
 class Observer:
@@ -138,6 +136,6 @@ class Observer:
     async def _last_lines(self, ref: JobRef, replica: str, pod: Pod) -> tuple[str, ...]:
         """Return the last lines of a replica; () when they can't be read: a failure is told without them as well."""
         try:
-            return tuple(await self._logs.last_lines(ref, replica, pod.name, _LAST_LINES))
+            return tuple(await self._logs.last_lines(ref, replica, pod.name, MAX_LAST_LINES))
         except BackendError:
             return ()

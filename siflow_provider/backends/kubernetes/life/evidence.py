@@ -13,6 +13,7 @@ from siflow_provider.backends.kubernetes.cluster.resources import PODS
 from siflow_provider.backends.kubernetes.logs.pods import main_container
 from siflow_provider.backends.kubernetes.state.objects import uid
 from siflow_provider.backends.kubernetes.state.replicas import replica_names
+from siflow_provider.core.diagnosis import MAX_LAST_LINES
 from siflow_provider.core.diagnosis import with_last_lines as judged_with
 from siflow_provider.core.status import main_replica
 from siflow_provider.errors import BackendError
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["veiled", "with_last_lines"]
 
-_LINES = 20
 _BYTES = 256 * 1024
 
 
@@ -58,7 +58,7 @@ def veiled(status: Status) -> Status:
 
 async def _tail(cluster: Cluster, pod: Object, replica: str) -> tuple[str, ...]:
     metadata: Any = pod["metadata"]
-    query = {"container": main_container(pod, replica), "tailLines": str(_LINES), "limitBytes": str(_BYTES)}
+    query = {"container": main_container(pod, replica), "tailLines": str(MAX_LAST_LINES), "limitBytes": str(_BYTES)}
     text = bytearray()
     try:
         async with aclosing(
@@ -68,4 +68,4 @@ async def _tail(cluster: Cluster, pod: Object, replica: str) -> tuple[str, ...]:
                 text += chunk
     except BackendError:  # the evidence is a help, and never worth an error
         return ()
-    return tuple(text.decode(errors="replace").splitlines()[-_LINES:])
+    return tuple(text.decode(errors="replace").splitlines()[-MAX_LAST_LINES:])

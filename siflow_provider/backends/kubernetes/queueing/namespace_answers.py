@@ -9,13 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from siflow_provider.backends.kubernetes.queueing.amounts import add, pod_amounts, read_amounts, shortage, times
+from siflow_provider.backends.kubernetes.queueing.machines import PLAIN
 from siflow_provider.backends.kubernetes.queueing.picture import Items, Picture, no, unknown, worst, yes
 from siflow_provider.backends.kubernetes.queueing.podsets import PodSet, total
 from siflow_provider.core.quota import Answer
 
 __all__ = ["quota_ever", "quota_left", "range_ever"]
-
-_PLAIN = ("cpu", "memory", "ephemeral-storage", "pods")
 
 
 def quota_left(picture: Picture, sets: Sequence[PodSet]) -> Answer:
@@ -65,7 +64,7 @@ def _needs(sets: Sequence[PodSet]) -> Iterator[tuple[str, str, int]]:
     """Yield what a quota may count: its key, the resource and the amount of the whole task."""
     for resource, need in total(sets).items():
         yield f"requests.{resource}", resource, need
-        if resource in _PLAIN:
+        if resource in PLAIN:
             yield resource, resource, need
     for resource, need in add(*(times(one.limits, one.count) for one in sets)).items():
         yield f"limits.{resource}", resource, need

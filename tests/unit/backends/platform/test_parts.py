@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from siflow_provider.backends.platform.logs import MAX_LINE_BYTES, LogReader, Reading, pieces
+from siflow_provider.backends.platform.logs import LogReader, Reading, pieces
 from siflow_provider.backends.platform.mark import Mark, mark_of, read_mark, run_name
 from siflow_provider.backends.platform.overrides import check_overrides, filled
 from siflow_provider.backends.platform.state import failed_first, phase_of, replicas_of, status_of
 from siflow_provider.backends.platform.wire import Brief, Pod, read_moment
 from siflow_provider.core.identity import Identity, default_prefix
+from siflow_provider.core.pieces import MAX_LINE_BYTES
 from siflow_provider.core.status import Phase
 from siflow_provider.errors import UsageError
 from tests.unit.backends.platform.tasks import context, task

@@ -94,6 +94,8 @@ async def test_a_stop_of_a_job_that_goes_at_that_moment_is_done(
     server.faults[verb].append(gone)
     async with open_cluster(settings, pace=pace) as cluster, asyncio.timeout(10):
         await stop(cluster, ref("going"), by="mia")
+        assert (await cluster.api.list(JOBS_PATH))["items"] == []
+    assert not server.faults[verb]  # it went right then
 
 
 async def test_a_stop_that_is_refused_all_the_time_names_the_job(server: FakeServer, settings: Settings) -> None:
