@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from siflow_provider.core.protocol import TrainingBackend
     from siflow_provider.errors import BackendUnavailable
 
-__all__ = ["REPEAT_SECONDS", "Demand", "Room", "Waiting", "look_for_room"]
+__all__ = ["REPEAT_SECONDS", "Demand", "News", "Room", "look_for_room"]
 
 REPEAT_SECONDS = 900.0
 """An unchanged reason is said again after this long, so that a log of a long wait shows that somebody still looks."""
@@ -163,8 +163,8 @@ def _why(offer: Offer) -> str:
     return offer.report.why_not().rstrip(".")
 
 
-class Waiting:
-    """Decides what is worth saying while a task waits: a new reason, or an old one once more after a long time.
+class News:
+    """Decides what is worth saying while somebody waits: a new reason, or an old one once more after a long time.
 
     Args:
         repeat_seconds: after how long an unchanged reason is said again.
@@ -176,7 +176,7 @@ class Waiting:
         self._clock = clock
         self._said: tuple[str, float] | None = None
 
-    def is_news(self, text: str) -> bool:
+    def is_new(self, text: str) -> bool:
         """Say whether to say `text`, and take it as said."""
         now = self._clock()
         if self._said is not None and self._said[0] == text and now - self._said[1] < self._repeat:

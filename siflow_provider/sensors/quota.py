@@ -11,7 +11,7 @@ from airflow.sdk import PokeReturnValue
 from airflow.sdk.definitions.mappedoperator import MappedOperator
 
 from siflow_provider.backends import make_backend
-from siflow_provider.core.room import Demand, Room, Waiting, look_for_room
+from siflow_provider.core.room import Demand, News, Room, look_for_room
 from siflow_provider.errors import BackendUnavailable, NeverAdmissibleError, UnsupportedError, UsageError
 from siflow_provider.hooks.siflow import DEFAULT_CONN_ID, SiflowHook
 from siflow_provider.operators.bridge import run_blocking
@@ -62,7 +62,7 @@ class QuotaSensor(RendersForms, SiflowSensor):
     task: TaskSource
     conn_id: str
     catalog: str | None
-    _waiting: Waiting | None = None
+    _news: News | None = None
 
     def __init__(
         self,
@@ -151,9 +151,9 @@ class QuotaSensor(RendersForms, SiflowSensor):
     def _judged(self, room: Room) -> bool | PokeReturnValue:
         if room.never:
             raise _never(room.text)
-        self._waiting = self._waiting or Waiting()
+        self._news = self._news or News()
         if not room.fits:
-            if self._waiting.is_news(room.text):
+            if self._news.is_new(room.text):
                 self.log.info("no room yet: %s", room.text)
             return False
         self.log.info("%s", room.text)

@@ -13,7 +13,7 @@ from airflow.sdk import PokeReturnValue, XComArg
 from siflow_provider.backends import make_backend
 from siflow_provider.core.follow import follow
 from siflow_provider.core.outcome import FollowPolicy, RunEnd, Totals
-from siflow_provider.core.room import Waiting
+from siflow_provider.core.room import News
 from siflow_provider.core.status import JobRef
 from siflow_provider.core.veil import Veil
 from siflow_provider.errors import BackendUnavailable, RunFailed, UsageError
@@ -63,7 +63,7 @@ class TrainingJobSensor(SiflowSensor):
     ref: JobRef | Mapping[str, Any] | str | XComArg | None
     conn_id: str
     logs: Logs
-    _waiting: Waiting | None = None
+    _news: News | None = None
 
     def __init__(
         self,
@@ -171,8 +171,8 @@ class TrainingJobSensor(SiflowSensor):
         return status
 
     def _say(self, text: str) -> None:
-        self._waiting = self._waiting or Waiting()
-        if self._waiting.is_news(text):
+        self._news = self._news or News()
+        if self._news.is_new(text):
             self.log.info("%s", text.rstrip())
 
     def _finished(self, end: RunEnd) -> dict[str, Any]:

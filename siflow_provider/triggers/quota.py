@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from siflow_provider.backends import make_backend
-from siflow_provider.core.room import REPEAT_SECONDS, Demand, Room, Waiting, look_for_room
+from siflow_provider.core.room import REPEAT_SECONDS, Demand, News, Room, look_for_room
 from siflow_provider.errors import BackendUnavailable, SiflowError
 from siflow_provider.hooks.siflow import DEFAULT_CONN_ID, SiflowHook
 from siflow_provider.triggers.settle import until_settled
@@ -76,24 +76,24 @@ class QuotaTrigger(BaseTrigger):
     async def _wait(self) -> Room:
         settings = await SiflowHook(self.conn_id).asettings(expected=self.backend)
         task = Demand.model_validate(self.demand).resolved()
-        waiting = Waiting(self.repeat_seconds)
+        news = News(self.repeat_seconds)
         while True:
             try:
                 # one backend for the whole wait: a new login for each look would cost more than the look
                 async with make_backend(settings) as backend:
-                    return await self._until_known(backend, task, waiting)
+                    return await self._until_known(backend, task, news)
             except BackendUnavailable as error:
-                self._say(Room.unknown(error), waiting)
+                self._say(Room.unknown(error), news)
                 await asyncio.sleep(self.interval)
 
-    async def _until_known(self, backend: TrainingBackend, task: ResolvedTask, waiting: Waiting) -> Room:
+    async def _until_known(self, backend: TrainingBackend, task: ResolvedTask, news: News) -> Room:
         while True:
             room = await look_for_room(backend, task)
             if room.fits or room.never:
                 return room
-            self._say(room, waiting)
+            self._say(room, news)
             await asyncio.sleep(self.interval)
 
-    def _say(self, room: Room, waiting: Waiting) -> None:
-        if waiting.is_news(room.text):
+    def _say(self, room: Room, news: News) -> None:
+        if news.is_new(room.text):
             self.log.info("no room yet: %s", room.text)

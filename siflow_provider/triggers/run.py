@@ -18,7 +18,7 @@ from siflow_provider.core.meter import Sizes
 from siflow_provider.core.origin import STOPPED_BY
 from siflow_provider.core.outcome import FollowPolicy, Outcome, OutcomeKind
 from siflow_provider.core.patience import pause_seconds
-from siflow_provider.core.room import Waiting
+from siflow_provider.core.room import News
 from siflow_provider.core.status import Failure, FailureClass, JobRef, LogCursor, Phase
 from siflow_provider.core.veil import Veil
 from siflow_provider.errors import ConnectionMissing, SiflowError
@@ -186,7 +186,7 @@ class RunTrigger(BaseTrigger):
         Raises:
             ConnectionMissing: it is so, and was asked for again for half a minute.
         """
-        failures, began, told = 0, datetime.now(UTC), Waiting()
+        failures, began, news = 0, datetime.now(UTC), News()
         while True:
             try:
                 return await self._follow()
@@ -194,7 +194,7 @@ class RunTrigger(BaseTrigger):
                 failures += 1
                 if isinstance(error, ConnectionMissing) and self._never_followed(began):
                     raise
-                if told.is_news(str(error)):
+                if news.is_new(str(error)):
                     self.log.warning(
                         "%s can't be followed now, it is left as it is and looked for again: %s",
                         self.data.ref.name,

@@ -154,7 +154,7 @@ def read_state(folder: RunFolder) -> RunState | None:
 
 
 def _load_state(path: Path) -> RunState | None:
-    """Parse the file once for each time that it was written: followers look five times a second."""
+    """Parse the file once for each time that it was written: followers look up to five times a second."""
     try:
         stat = path.stat()
     except (FileNotFoundError, NotADirectoryError):

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from siflow_provider.core.room import Demand, Waiting
+from siflow_provider.core.room import Demand, News
 from siflow_provider.core.status import JobRef, Phase, Status
 from siflow_provider.errors import AccessDenied
 from siflow_provider.triggers.find import FindRunTrigger
@@ -122,5 +122,5 @@ def test_a_trigger_comes_back_from_the_database_as_it_was(trigger: Any) -> None:
 
 def test_an_unchanged_reason_is_said_again_after_a_long_time() -> None:
     moments = iter([0.0, 10.0, 899.0, 901.0, 902.0, 903.0])
-    waiting = Waiting(900, clock=lambda: next(moments))
-    assert [waiting.is_news(text) for text in ["a", "a", "a", "a", "b", "a"]] == [True, False, False, True, True, True]
+    news = News(900, clock=lambda: next(moments))
+    assert [news.is_new(text) for text in ["a", "a", "a", "a", "b", "a"]] == [True, False, False, True, True, True]
