@@ -72,7 +72,7 @@ class Reason:
 
     Attributes:
         path: the field's path, such as `compute.nodes`.
-        code: a stable word in CamelCase for programs, such as `FixedSize`.
+        code: a stable word in CamelCase for programs, such as `NoClaim`.
         message: the reason for people, with what to do instead.
     """
 

@@ -1,7 +1,7 @@
 """Why a run failed: from exit code, marks of the system, last lines and events to a class and what to do. Pure.
 
 Every backend gathers evidence of the replica that failed first and asks here, so that the same fault has the same
-class everywhere. `transient` is what a retry can cure with nothing changed (task form, section 4).
+class everywhere. `transient` is what a retry can cure with nothing changed (docs/reference/operators.md).
 """
 
 from __future__ import annotations

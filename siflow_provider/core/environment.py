@@ -1,4 +1,4 @@
-"""The environment that every replica of a task sees, whatever the backend (task form, section 6).
+"""The environment that every replica of a task sees, whatever the backend (docs/reference/form.md).
 
 A backend adds what depends on its machinery: `MASTER_ADDR`, `RANK` and their like, `SIFLOW_RESULTS`, hidden values.
 """

@@ -1,7 +1,7 @@
 """Whose run it is, and a name made from that. Identity is labels; the name is for eyes and is never parsed.
 
 The same task-instance try gives the same name each time; another try, another map index or an id that differs in one
-character gives another. Limits: `reference` sections of Kubernetes for object names (RFC 1035 labels, 63 characters),
+character gives another. Limits: Kubernetes' rule for names of objects (RFC 1035 labels, 63 characters),
 less what controllers append; 47 characters fit every kind (source: KubeRay v1.6.0 `const.go`, training-operator
 v1.9.3 `service.go`, JobSet v0.10.1 `jobset_webhook.go`).
 """

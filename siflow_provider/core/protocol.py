@@ -94,7 +94,7 @@ class QuotaSource(Protocol):
     """Answers whether a task can fit; a backend without quotas simply lacks it."""
 
     async def quota(self, task: ResolvedTask, *, idle: bool = True) -> QuotaReport:
-        """Return the four answers of the task form, section 3, for the whole task.
+        """Return the four answers of `core.quota` for the whole task.
 
         Args:
             task: the resolved task, asked for on its first flavor.

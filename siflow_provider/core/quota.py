@@ -1,4 +1,4 @@
-"""The four answers to "can this task fit?", each with the numbers behind it (task form, section 3)."""
+"""The four answers to "can this task fit?", each with the numbers behind it."""
 
 from __future__ import annotations
 

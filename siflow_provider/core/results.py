@@ -1,4 +1,4 @@
-"""What a training reports at its end: one marked line of its own output (task form, end of section 7).
+"""What a training reports at its end: one marked line of its own output (docs/reference/form.md).
 
 The training prints `::siflow-result:: {json}` itself, or writes JSON to the file that `SIFLOW_RESULTS` names; then the
 backend's wrapper prints the file as that line. Reading it from the log works on every backend, needs no side-car and

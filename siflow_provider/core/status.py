@@ -22,7 +22,7 @@ LogSelection = Literal["master", "all", "none"] | tuple[str, ...]
 
 
 class Phase(StrEnum):
-    """Where a run is (task form, section 7)."""
+    """Where a run is."""
 
     QUEUED = "queued"
     STARTING = "starting"
@@ -149,7 +149,7 @@ class Failure(Frozen):
     """Why a run did not succeed, with the evidence.
 
     Attributes:
-        category: the class of the task form, section 7.
+        category: the class, as `retry_on` names it.
         summary: one sentence with the fact.
         hint: what to do.
         replica: the first replica that failed, such as `worker-1`.

@@ -1,4 +1,4 @@
-"""What a replica runs on: resource type, instances, units (task form, section 3)."""
+"""What a replica runs on: resource type, instances, units (docs/reference/form.md, Compute)."""
 
 from __future__ import annotations
 

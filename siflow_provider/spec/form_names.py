@@ -8,7 +8,7 @@ FAILURE_CLASSES = (
     "code", "out-of-memory", "image", "data-path", "quota", "preempted", "node-lost", "hang", "timeout",
     "stopped-by-user", "lost", "platform",
 )  # fmt: skip
-"""The classes of the task form, section 7; a test keeps them equal to `core.status.FailureClass`."""
+"""The classes that `retry_on` takes; a test keeps them equal to `core.status.FailureClass`."""
 
 _BOTH = (
     "X_USER_NAME", "X_ORG_NAME", "X_TENANT_ID", "X_REGION", "X_CLUSTER", "TASK_UUID",

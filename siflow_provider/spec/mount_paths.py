@@ -1,4 +1,4 @@
-"""Where things may be mounted, and what a mount would hide (task form, section 2)."""
+"""Where things may be mounted, and what a mount would hide (docs/reference/form.md, Environment)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The section that only a RayJob has (task form, section 5)."""
+"""The section that only a RayJob has (docs/reference/form.md, RayJob only)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The form, top level: `PyTorchJob` and `RayJob` (task form, sections 1 to 5)."""
+"""The form, top level: `PyTorchJob` and `RayJob` (docs/reference/form.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules of section 1 of the task form: what is wrong, where it is said, and what is said."""
+"""Rules of the form's section "Basics": what is wrong, where it is said, and what is said."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules of section 3 of the task form: what is wrong, where it is said, and what is said."""
+"""Rules of the form's section "Compute": what is wrong, where it is said, and what is said."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules of section 2 of the task form (image, env, command): what is wrong, where it is said, what is said."""
+"""Rules of the form's section "Environment" (image, env, command): what is wrong, where it is said, what is said."""
 
 from __future__ import annotations
 

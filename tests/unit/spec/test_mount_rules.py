@@ -1,4 +1,4 @@
-"""Rules of section 2 of the task form (mounts and their paths): what is wrong, where it is said, what is said."""
+"""Rules of the form's section "Environment" (mounts and their paths): what is wrong, where it is said, what is said."""
 
 from __future__ import annotations
 
