@@ -75,7 +75,10 @@ def free_ports(names: tuple[str, ...], taken: set[int]) -> dict[str, int]:
             taken.add(port)
             ports[names[len(ports)]] = port
     if len(ports) < len(names):
-        raise BackendError(f"there is no free port between {_PORTS.start} and {_PORTS.stop} for Ray.")
+        raise BackendError(
+            f"there is no free port between {_PORTS.start} and {_PORTS.stop} for Ray.",
+            hint="See who listens there (`ss -ltn`); other Ray clusters of this machine may have to end first.",
+        )
     return ports
 
 

@@ -74,7 +74,10 @@ def _require(settings: Settings) -> None:
     )
     lacks = [name for name, value in needed if not value]
     if lacks:
-        raise UsageError(f"the connection to the platform lacks: {', '.join(lacks)}.")
+        raise UsageError(
+            f"the connection to the platform lacks: {', '.join(lacks)}.",
+            hint="Region and cluster stand in its extra, the others are fields of their own.",
+        )
     odd = [name for name, value in needed[1:] if value and name != needed[2][0] and not _HEADER_TEXT.fullmatch(value)]
     if secret != secret.strip():
         odd.append("password (the access key's secret)")

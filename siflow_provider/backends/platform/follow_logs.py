@@ -130,4 +130,7 @@ class LogFollower:
             return  # of a run that is gone, or not all there, nothing can be said
         unknown = [name for name in self.selection if name not in self._readings]
         if unknown:
-            raise UsageError(f"{self.ref.name} has no replica {unknown[0]!r} whose log can be read.")
+            raise UsageError(
+                f"{self.ref.name} has no replica {unknown[0]!r} whose log can be read.",
+                hint=f"There are: {', '.join(self._readings)}.",
+            )

@@ -28,6 +28,7 @@ __all__ = [
     "BACKEND",
     "LABEL_ATTEMPT",
     "LABEL_RUN",
+    "OTHER_NAME",
     "check_owner",
     "is_leaving",
     "owner_of",
@@ -45,6 +46,8 @@ LABEL_RUN = f"{LABEL_PREFIX}run"
 LABEL_ATTEMPT = f"{LABEL_PREFIX}attempt"
 _KINDS = {"PyTorchJob": ("PyTorchJob", ""), "RayJob": ("RayJob", ""), "TrainJob": ("PyTorchJob", "TrainJob")}
 """Kind of an object -> kind of the form, and what a ref says of the object where that is another word."""
+OTHER_NAME = "Choose another name_prefix, or have that object removed."
+"""What to do where a name is taken."""
 
 
 def selector(run: str | Sequence[str] | None = None, attempt: int | None = None) -> str:
@@ -140,7 +143,7 @@ def check_owner(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
         name, namespace = found["metadata"]["name"], found["metadata"]["namespace"]
         raise NameTaken(
             f"{wanted['kind']} {name} in namespace {namespace} belongs to {owner_text(found)}.",
-            hint="Choose another name_prefix, or have that object removed.",
+            hint=OTHER_NAME,
         )
 
 

@@ -24,6 +24,7 @@ from siflow_provider.backends.kubernetes.cluster.resources import (
 )
 from siflow_provider.backends.kubernetes.life.look import has_ended, note_made
 from siflow_provider.backends.kubernetes.life.marks import (
+    OTHER_NAME,
     check_owner,
     is_leaving,
     owner_of,
@@ -85,7 +86,7 @@ async def submit(cluster: Cluster, manifest: Manifest, *, context: str, training
     found, fresh = await _create(cluster, job, runtime)
     ref = ref_of(found, context=context)
     if ref is None:
-        raise NameTaken(f"{job['kind']} {manifest.name} belongs to {owner_text(found)}.")
+        raise NameTaken(f"{job['kind']} {manifest.name} belongs to {owner_text(found)}.", hint=OTHER_NAME)
     if fresh or not has_ended(ref, found):
         async with _undone(cluster, _path(job), found, made=fresh):
             await asyncio.gather(*(_complete(cluster, part, found) for part in parts))
@@ -217,7 +218,8 @@ async def _is_in_place(cluster: Cluster, resource: Resource, part: dict[str, Any
         return True
     labels = there["metadata"].get("labels") or {}
     if any(labels.get(key) != value for key, value in part["metadata"]["labels"].items()):
-        raise NameTaken(f"{part['kind']} {part['metadata']['name']} belongs to {owner_text(there)}.")
+        name = f"{part['kind']} {part['metadata']['name']}"
+        raise NameTaken(f"{name} belongs to {owner_text(there)}.", hint=OTHER_NAME)
     with suppress(Conflict):  # another one took its place meanwhile
         await cluster.api.delete(path, uid=uid(there))
     return False
