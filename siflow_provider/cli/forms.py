@@ -39,7 +39,13 @@ def check(files: FilesArgument, catalog: CatalogOption = None, json: JsonOption 
     """Check task forms: all errors of all files. Exit code 2 when any has one."""
     from siflow_provider.spec.load import check as check_form
 
-    known = load_catalog_option(catalog)
+    try:
+        known = load_catalog_option(catalog)
+    except SpecError as error:
+        if not json:
+            raise
+        _report([(str(catalog), error.problems, ())], json=True)
+        return
     results = []
     for file in files:
         checked = check_form(file, catalog=known, templates=True)

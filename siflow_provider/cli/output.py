@@ -88,6 +88,9 @@ def status_data(status: Status, now: datetime) -> dict[str, Any]:
         "running_seconds": round(status.running_seconds(now), 3),
         "gpu_hours": round(status.running_seconds(now) * status.gpus / 3600, 6),
         "stopped_by": status.stopped_by,
+        "events": [
+            {"time": _moment(event.time), "text": event.text, "warning": event.warning} for event in status.events
+        ],
         "failure": status.failure.model_dump(mode="json") if status.failure else None,
         "links": status.links,
     }

@@ -100,6 +100,18 @@ def test_a_wrong_catalog_is_reported_with_paths(command: Command) -> None:
     assert "instances" in done.data[0]["errors"][0]["message"]
 
 
+def test_check_json_is_a_list_also_when_the_catalog_is_what_is_wrong(command: Command) -> None:
+    (command.folder / "catalog.yaml").write_text("instancez: {}\n", encoding="utf-8")
+    done = command("check", command.form(), "--catalog", "catalog.yaml", "--json")
+    assert done.code == 2
+    (item,) = done.data
+    assert (item["file"], item["ok"]) == ("catalog.yaml", False)
+    assert [problem["path"] for problem in item["errors"]] == ["instancez"]
+    told = command("check", command.form(), "--catalog", "catalog.yaml")
+    assert (told.code, told.out) == (2, "")
+    assert "instancez" in told.err
+
+
 def test_a_catalog_is_told_from_a_form_and_a_form_from_a_catalog(command: Command) -> None:
     (command.folder / "catalog.yaml").write_text("instances: {small: {resources: {cpu: 1}}}\n", encoding="utf-8")
     for arguments in (("check",), ("run",), ("render",)):

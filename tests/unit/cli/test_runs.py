@@ -165,6 +165,22 @@ def test_a_run_can_be_listed_shown_read_and_stopped(command: Command) -> None:
     assert command("stop", run["name"]).code == 0
 
 
+def test_run_tells_its_place_in_the_queue_until_it_is_let_go(command: Command) -> None:
+    (command.folder / "state").mkdir()
+    (command.folder / "state" / "capacity.json").write_text('{"cpu": 1, "memory": "1Gi", "gpus": 0}', encoding="utf-8")
+    holder = command.start_ready(command.form("echo ready; exec sleep 600", name="holder.yaml"))
+    waiting = command.start("run", command.form("echo trained"))
+    _read_until(waiting, "position 1")
+    phases = {run["phase"]: run for run in command("ps", "--json").data}
+    assert set(phases) == {"running", "queued"}
+    assert phases["queued"]["queue"]["position"] == 1
+    holder.send_signal(signal.SIGINT)
+    holder.communicate(timeout=60)
+    out, err = waiting.communicate(timeout=60)
+    assert waiting.returncode == 0, err
+    assert "[master-0] trained" in out
+
+
 def test_an_unknown_run_gets_the_nearest_name(command: Command) -> None:
     assert command("run", command.form()).code == 0
     (run,) = command("ps", "--all", "--json").data
