@@ -62,7 +62,7 @@ class LocalBackend:
         """
         if sys.platform != "linux":
             raise UsageError(
-                f"the local backend runs on Linux only, and this is {sys.platform}.",
+                f"the embedded backend (`local`) runs on Linux only, and this is {sys.platform}.",
                 hint="Use a Linux machine or container, or a connection to a cluster.",
             )
         try:

@@ -61,7 +61,7 @@ def _kubernetes_reasons(task: ResolvedTask) -> list[Reason]:
         "annotations": "there is no Kubernetes object to annotate; `labels` are kept with the run",
     }
     return [
-        Reason(f"kubernetes.{name}", "NoKubernetes", f"{why}. Leave it out for the local backend.")
+        Reason(f"kubernetes.{name}", "NoKubernetes", f"{why}. Leave it out for the backend `local`.")
         for name, why in words.items()
         if getattr(options, name)
     ]
@@ -110,9 +110,9 @@ def warning_lines(task: ResolvedTask) -> list[str]:
     form = task.task
     lines = [f"image: {task.image} is ignored; the command runs in this machine's own Python environment."]
     if form.region or form.cluster:
-        lines.append("region, cluster: labels only on the local backend.")
+        lines.append("region, cluster: labels only on the backend `local`.")
     if form.image_pull_retries is not None:
-        lines.append("image_pull_retries: not applicable; no image is pulled on the local backend.")
+        lines.append("image_pull_retries: not applicable; no image is pulled on the backend `local`.")
     if form.shm_size is not None:
         lines.append("shm_size: not applied; the replicas share this machine's own /dev/shm.")
     if isinstance(form.compute, Reserved) and (form.compute.accept_idle or form.compute.prefer_idle):

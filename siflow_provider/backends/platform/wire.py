@@ -61,13 +61,8 @@ def _or_none(value: Any, read: Any) -> Any:
         return None
 
 
-def _rows(value: Any, read: Any) -> Any:
-    return _or_none(value or [], read) or ()
-
-
 Lenient = WrapValidator(_or_none)
 """What is only shown: where a newer server writes it in another shape, the rest of the task is still read."""
-Rows = WrapValidator(_rows)
 
 
 class TaskEnv(_Wire):
@@ -101,29 +96,7 @@ class Ahead(_Wire):
 class QueueInfo(_Wire):
     """Where a task stands in its pool's queue."""
 
-    rank_in_pool: Count = 0
     ahead_in_pool: Ahead = Ahead()
-    rank_in_user: Count = 0
-    ahead_in_user: Ahead = Ahead()
-
-
-class SelectedInstance(_Wire):
-    """What the platform gave the task."""
-
-    name: Text = ""
-    count_total: Count = 0
-
-
-class FaultTolerance(_Wire):
-    """The platform's own retries: with them on, a failed task may come back."""
-
-    enabled: bool | None = None
-
-
-class Enhancements(_Wire):
-    """What else was asked for."""
-
-    fault_tolerance: FaultTolerance | None = None
 
 
 class Brief(_Wire):
@@ -132,7 +105,6 @@ class Brief(_Wire):
     uuid: str
     name: Text = ""
     resource_pool: Text = ""
-    selected_instances: Annotated[tuple[SelectedInstance, ...], Rows] = ()
     status: Text = ""
     status_msg: Text = ""
     create_time: Moment = None
@@ -142,7 +114,6 @@ class Brief(_Wire):
     queue_info: Annotated[QueueInfo | None, Lenient] = None
     task_env: Annotated[tuple[TaskEnv, ...], BeforeValidator(lambda value: value or [])] = ()
     owner: Text = ""
-    enhancements: Annotated[Enhancements | None, Lenient] = None
     dashboard_url: Text = ""
 
     def env(self, name: str) -> str:
@@ -158,7 +129,6 @@ class Pod(_Wire):
     status_msg: Text = ""
     reason: Text = ""
     node: Text = ""
-    ip: Text = ""
     create_time: Moment = None
     update_time: Moment = None
     exit_code: Annotated[int | None, Lenient] = None
