@@ -28,8 +28,12 @@ __all__ = ["AirflowArguments", "KillAction", "Logs", "QuotaPolicy"]
 Text: TypeAlias = str | XComArg
 Flag: TypeAlias = bool | str | XComArg
 Integer: TypeAlias = int | str | XComArg
-Duration: TypeAlias = float | str | XComArg
-"""Seconds, text such as `15m`, or a template."""
+Version: TypeAlias = str | int | XComArg
+"""Text; a whole number stands for its digits."""
+Quantity: TypeAlias = float | str | XComArg
+"""A number, or text with a unit such as `500m` or `16Gi`."""
+Duration: TypeAlias = float | str | timedelta | XComArg
+"""Seconds, text such as `15m`, or a `timedelta`."""
 
 Logs: TypeAlias = LogSelection | Sequence[str]
 
@@ -46,14 +50,14 @@ class CatalogImageArgs(TypedDict, total=False):
 
     preset: Text
     custom: Text
-    version: Required[Text]
+    version: Required[Version]
 
 
 class InstanceArgs(TypedDict, total=False):
     """Amounts in place of a catalog name."""
 
-    cpu: Required[float | str | XComArg]
-    memory: Required[float | str | XComArg]
+    cpu: Required[Quantity]
+    memory: Required[Quantity]
     gpu: Integer
 
 
@@ -81,7 +85,7 @@ class ComputeArgs(TypedDict, total=False):
     prefer_idle: Flag
     idle_stability: Text
     stability: Text
-    nodes: NodeRuleArgs | NodeRule | XComArg
+    nodes: NodeRuleArgs | NodeRule | Text
 
 
 class VolumeArgs(TypedDict, total=False):
@@ -94,15 +98,15 @@ class VolumeArgs(TypedDict, total=False):
 
 
 class DatasetArgs(TypedDict, total=False):
-    """A dataset at a path of every replica."""
+    """A dataset at a path of every replica, always read-only."""
 
     name: Required[Text]
     mount_path: Required[Text]
-    version: Text
+    version: Version
 
 
 class ModelArgs(DatasetArgs, total=False):
-    """A model at a path of every replica."""
+    """A model at a path of every replica, read-only unless said otherwise."""
 
     read_only: Flag
 
@@ -139,12 +143,12 @@ class AlertArgs(TypedDict, total=False):
 class KubernetesArgs(TypedDict, total=False):
     """The escape hatch for cluster users."""
 
-    patch: Mapping[str, Any] | XComArg
+    patch: Mapping[str, Any] | Text
     service_account: Text
     image_pull_secrets: Sequence[Text] | XComArg
-    node_selector: Mapping[str, Text] | XComArg
-    tolerations: Sequence[Mapping[str, Any]] | XComArg
-    annotations: Mapping[str, Text] | XComArg
+    node_selector: Mapping[str, Version] | Text
+    tolerations: Sequence[Mapping[str, Any] | Text] | Text
+    annotations: Mapping[str, Version] | Text
 
 
 class HeadArgs(TypedDict, total=False):
@@ -179,23 +183,23 @@ class AutoscalingArgs(TypedDict, total=False):
 class RayArgs(TypedDict, total=False):
     """The section that only a RayJob has."""
 
-    head: HeadArgs | Head | XComArg
-    runtime_env: Mapping[str, Any] | str | XComArg
-    shared_storage: SharedStorageArgs | SharedStorage | XComArg
-    debug: DebugArgs | Debug | XComArg
-    autoscaling: AutoscalingArgs | Autoscaling | XComArg
+    head: HeadArgs | Head | Text
+    runtime_env: Mapping[str, Any] | Text
+    shared_storage: SharedStorageArgs | SharedStorage | Text
+    debug: DebugArgs | Debug | Text
+    autoscaling: AutoscalingArgs | Autoscaling | Text
 
 
-Labels: TypeAlias = Mapping[str, Text] | Text
+Labels: TypeAlias = Mapping[str, Version] | Text
 Image: TypeAlias = CatalogImageArgs | CatalogImage | Text
 Env: TypeAlias = Mapping[str, float | str | XComArg | Hidden | HiddenArgs] | Text
-Volumes: TypeAlias = Sequence[VolumeArgs | VolumeMount | XComArg] | Text
-Datasets: TypeAlias = Sequence[DatasetArgs | DatasetMount | XComArg] | Text
-Models: TypeAlias = Sequence[ModelArgs | ModelMount | XComArg] | Text
+Volumes: TypeAlias = Sequence[VolumeArgs | VolumeMount | Text] | Text
+Datasets: TypeAlias = Sequence[DatasetArgs | DatasetMount | Text] | Text
+Models: TypeAlias = Sequence[ModelArgs | ModelMount | Text] | Text
 ComputeValue: TypeAlias = ComputeArgs | Reserved | OnDemand | Spot | Idle | Text
 FaultToleranceValue: TypeAlias = FaultToleranceArgs | FaultTolerance | Text
 MonitoringValue: TypeAlias = MonitoringArgs | Monitoring | Text
-Alerts: TypeAlias = Sequence[AlertArgs | Alert | XComArg] | Text
+Alerts: TypeAlias = Sequence[AlertArgs | Alert | Text] | Text
 KubernetesValue: TypeAlias = KubernetesArgs | KubernetesOptions | Text
 Ray: TypeAlias = RayArgs | RaySection | Text
 Spec: TypeAlias = str | Path | Mapping[str, Any] | PyTorchJob | RayJob | XComArg

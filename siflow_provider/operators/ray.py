@@ -39,7 +39,7 @@ class RayJobOperator(SiflowTaskOperator):
         name_prefix: of.Text | None = None, visible_in_group: of.Flag | None = None, timezone: of.Text | None = None,
         labels: of.Labels | None = None, image: of.Image | None = None, env: of.Env | None = None,
         volumes: of.Volumes | None = None, datasets: of.Datasets | None = None, models: of.Models | None = None,
-        command: of.Text | None = None, shm_size: of.Text | None = None, compute: of.ComputeValue | None = None,
+        command: of.Text | None = None, shm_size: of.Quantity | None = None, compute: of.ComputeValue | None = None,
         workers: of.Integer | None = None, priority: of.Text | None = None, queue_timeout: of.Duration | None = None,
         start_timeout: of.Duration | None = None, fault_tolerance: of.FaultToleranceValue | None = None,
         monitoring: of.MonitoringValue | None = None, image_pull_retries: of.Integer | None = None,

@@ -32,10 +32,12 @@ with DAG("d", schedule=None):
         compute={"type": "on_demand", "instances": ["gpu.h100-8", {"cpu": 4, "memory": "16Gi", "gpu": 1}]},
         workers="{{ params.workers }}",
         env={"LR": 0.1, "DEBUG": True, "TOKEN": {"value": "{{ conn.hf.password }}", "hidden": True}, "H": Hidden("x")},
-        volumes=[{"name": "data", "mount_path": "/volume/data", "read_only": True}],
-        datasets=[{"name": "imagenet", "version": "2012", "mount_path": "/mnt/d"}],
-        models=[{"name": "llama", "mount_path": "/mnt/m", "read_only": False}],
-        fault_tolerance={"max_retries": 2, "hang_timeout": "15m"},
+        volumes=[{"name": "data", "mount_path": "/volume/data", "read_only": True}, "{{ params.volume }}"],
+        datasets=[{"name": "imagenet", "version": 3, "mount_path": "/dataset"}],
+        models=[{"name": "bert", "mount_path": "/model", "read_only": False}],
+        shm_size=1073741824,
+        fault_tolerance={"max_retries": 2, "hang_timeout": timedelta(minutes=15)},
+        kubernetes={"node_selector": "{{ params.selector }}", "annotations": {"example.com/run": 1}},
         alerts=[{"events": ["failed", {"queued_too_long": "30m"}], "to": ["oncall"]}],
         logs=["worker-1"],
         retries=2,
@@ -60,6 +62,7 @@ PyTorchJobOperator(image="x")  # 8
 RayJobOperator(task_id="a", ray={"autoscaling": {"min": 1}})  # 9
 PyTorchJobOperator(task_id="a", on_kill_action="kill")  # 10
 PyTorchJobOperator(task_id="a", retries="two")  # 11
+PyTorchJobOperator(task_id="a", datasets=[{"name": "d", "mount_path": "/d", "read_only": False}])  # 12
 """
 
 
