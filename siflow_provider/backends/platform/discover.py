@@ -11,11 +11,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from siflow_provider.backends.platform.errors import NotFound, Refused
 from siflow_provider.backends.platform.pace import Pace
 from siflow_provider.backends.platform.place import open_place
-from siflow_provider.backends.platform.quota import read_rows
-from siflow_provider.errors import AccessDenied, BackendUnavailable
+from siflow_provider.backends.platform.quota import UNREADABLE, read_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,7 +26,6 @@ __all__ = ["discover", "draft_of"]
 
 _IMAGES = "/aiapi/v1/image-sync-server/images-management"
 _SIZES = "/resource-service/v1/instance/quota"
-_UNREADABLE = (AccessDenied, BackendUnavailable, NotFound, Refused)
 _AMOUNTS = {"cpu": "1", "memory": "1Gi"}
 """Stands for what one unit gives until an admin writes it down."""
 
@@ -73,7 +70,7 @@ async def _rows(
 ) -> list[dict[str, Any]]:
     try:
         return await client.rows(path, params)
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         notes.append(f"{path} can't be read: {error}")
         return []
 
@@ -82,7 +79,7 @@ async def _sizes(client: Client) -> list[dict[str, Any]]:
     """Return the rows that say what one unit of an instance gives; [] where there are none of that shape."""
     try:
         rows = (await client.get(_SIZES)).rows
-    except _UNREADABLE:
+    except UNREADABLE:
         return []
     return [row for row in rows if all(row.get(key) for key in ("showname", "cpu", "memory"))]
 

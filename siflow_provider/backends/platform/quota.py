@@ -22,10 +22,11 @@ if TYPE_CHECKING:
     from siflow_provider.backends.settings import Settings
     from siflow_provider.spec.resolve import ResolvedTask
 
-__all__ = ["answer_quota", "read_rows"]
+__all__ = ["UNREADABLE", "answer_quota", "read_rows"]
 
 _RESOURCES = "/resource-service/v1"
-_UNREADABLE = (AccessDenied, BackendUnavailable, NotFound, Refused)
+UNREADABLE = (AccessDenied, BackendUnavailable, NotFound, Refused)
+"""What keeps a list from being read, and says nothing about what would stand in it."""
 
 
 async def read_rows(client: Client, settings: Settings) -> list[InstanceRow]:
@@ -46,7 +47,7 @@ async def answer_quota(client: Client, task: ResolvedTask, settings: Settings, *
     need = _units(task)
     try:
         rows = await read_rows(client, settings)
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         return _unknown(pool, f"the pools can't be read: {error}")
     row = next((one for one in rows if (one.resource_pool_name, one.instance_name) == (pool, flavor.instance)), None)
     if row is None:
@@ -87,7 +88,7 @@ async def _share(client: Client, row: InstanceRow) -> UserQuota | str:
         name = user.get("user") if isinstance(user, dict) else None
         answer = await client.get(f"{_RESOURCES}/user-quota", {"instanceQuotaId": row.id})
         shares = [read_row(UserQuota, one, answer.ids) for one in answer.rows]
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         return f"the user's quota can't be read: {error}"
     own = [one for one in shares if one.user_name == name and one.instance_quota_id == row.id]
     return own[0] if own else "the platform lists no quota of this user's own for it"
@@ -103,7 +104,7 @@ async def _idle(client: Client, task: ResolvedTask, row: InstanceRow, spelling: 
     try:
         nodes = await client.rows(str(spelling["path"]).format_map(words), params)
         free = [int(one[spelling["free"]]) for one in nodes if one.get(spelling["instance"]) == row.instance_name]
-    except (*_UNREADABLE, KeyError, TypeError, ValueError) as error:
+    except (*UNREADABLE, KeyError, TypeError, ValueError) as error:
         return Answer(Verdict.UNKNOWN, f"{seen}; the nodes can't be read: {type(error).__name__} {error}")
     return _pieces(task, free, seen)
 

@@ -1,8 +1,9 @@
 """A connection's way to log in -> where the API server is and what to show it.
 
 Which way counts is the cncf provider's rule: `in_cluster`, `kube_config_path` or `kube_config` where one is given (two
-are an error), else the service account of this pod, else the default kubeconfig (`KUBECONFIG`, `~/.kube/config`). A
-context that is named can only come from a kubeconfig, so then the service account is not looked at.
+are refused when the connection is read), else the service account of this pod, else the default kubeconfig
+(`KUBECONFIG`, `~/.kube/config`). A context that is named can only come from a kubeconfig, so then the service account
+is not looked at.
 source: cncf-kubernetes 10.25.0 `hooks/kubernetes.py` (`get_conn`, `_get_default_client`)
 """
 
@@ -29,7 +30,6 @@ from siflow_provider.spec.hidden import Hidden
 
 __all__ = ["Access", "Login"]
 
-_WAYS = ("in_cluster", "kube_config_path", "kube_config")
 _DEFAULT_KUBECONFIG = "~/.kube/config"
 
 
@@ -82,7 +82,6 @@ class Login:
         return await asyncio.to_thread(self._enter)
 
     def _enter(self) -> Access:
-        self._check_one_way()
         found = self._credentials()
         return Access(
             server=found.server,
@@ -94,14 +93,6 @@ class Login:
             keepalive=not self._options.get("disable_tcp_keepalive"),
             lifetime=found.lifetime,
         )
-
-    def _check_one_way(self) -> None:
-        given = [name for name in _WAYS if self._options.get(name)]
-        if len(given) > 1:
-            raise UsageError(
-                f"the connection names more than one way to log in: {' and '.join(map(repr, given))}.",
-                hint="Keep the one that leads to the cluster that is meant.",
-            )
 
     def _credentials(self) -> Credentials:
         path, inline = self._options.get("kube_config_path"), self._options.get("kube_config")

@@ -183,12 +183,6 @@ async def test_a_plugin_that_is_not_installed_is_named_with_its_hint() -> None:
         ({"kube_config_path": "/no/such/file"}, "", "no kubeconfig at /no/such/file"),
         ({}, "", "no service account either"),
         ({"in_cluster": True}, "", "finds no service account"),
-        (
-            {"kube_config_path": "/a/b", "kube_config": CANARY},
-            "",
-            "more than one way to log in: 'kube_config_path' and 'kube_config'",
-        ),
-        ({"in_cluster": True, "kube_config_path": "/a/b"}, "", "'in_cluster' and 'kube_config_path'"),
         ({"in_cluster": True}, "there", "context 'there' can't be used"),
         ({"kube_config": kubeconfig("http://a:1", token=CANARY)}, "gone", "no context 'gone'. It has: here, there"),
         ({"kube_config": {"users": [{"user": {"token": CANARY}}]}}, "", "names no current context"),
