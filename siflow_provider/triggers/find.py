@@ -51,6 +51,7 @@ class FindRunTrigger(BaseTrigger):
         backend: the backend that the worker asked; "" = whichever the connection names.
         deadline: when the sensor's patience ends, ISO 8601; handed back with the event.
         deferred_at: when the worker deferred, ISO 8601; "" = not known.
+        newer: what a worker of a later version adds; left aside.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class FindRunTrigger(BaseTrigger):
         deadline: str = "",
         backend: str = "",
         deferred_at: str = "",
+        **newer: object,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.conn_id = conn_id
@@ -88,7 +90,7 @@ class FindRunTrigger(BaseTrigger):
         except SiflowError as error:
             event = {"ref": None, "veil": {}, "error": str(error), "deadline": self.deadline}
         if self.task_instance is not None:  # else in line (`airflow dags test`)
-            await until_settled(datetime.fromisoformat(self.deferred_at) if self.deferred_at else None, started_at)
+            await until_settled(self.deferred_at, started_at)
         yield TriggerEvent(event)  # type: ignore[no-untyped-call]
 
     async def _wait(self) -> Status:

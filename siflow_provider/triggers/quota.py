@@ -36,6 +36,7 @@ class QuotaTrigger(BaseTrigger):
         interval: seconds between two looks.
         repeat_seconds: after how long an unchanged reason is said again.
         deferred_at: when the worker deferred, ISO 8601; "" = not known.
+        newer: what a worker of a later version adds; left aside.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class QuotaTrigger(BaseTrigger):
         repeat_seconds: float = REPEAT_SECONDS,
         backend: str = "",
         deferred_at: str = "",
+        **newer: object,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.conn_id = conn_id
@@ -70,7 +72,7 @@ class QuotaTrigger(BaseTrigger):
         except SiflowError as error:
             event = {"fits": False, "text": "", "room": {}, "error": str(error)}
         if self.task_instance is not None:  # else in line (`airflow dags test`)
-            await until_settled(datetime.fromisoformat(self.deferred_at) if self.deferred_at else None, started_at)
+            await until_settled(self.deferred_at, started_at)
         yield TriggerEvent(event)  # type: ignore[no-untyped-call]
 
     async def _wait(self) -> Room:

@@ -43,9 +43,12 @@ class RoomTrigger(BaseTrigger):
         event: what the operator needs to submit again (`RoomEvent` as JSON).
         until: when to fire, ISO 8601; "" = at once.
         deferred_at: when the worker deferred, ISO 8601; "" = not known.
+        newer: what a worker of a later version adds; left aside.
     """
 
-    def __init__(self, event: dict[str, Any] | None = None, until: str = "", deferred_at: str = "") -> None:
+    def __init__(
+        self, event: dict[str, Any] | None = None, until: str = "", deferred_at: str = "", **newer: object
+    ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.event = event or {}
         self.until = until
@@ -61,5 +64,5 @@ class RoomTrigger(BaseTrigger):
         until = datetime.fromisoformat(self.until) if self.until else started_at
         await asyncio.sleep(max(0.0, (until - started_at).total_seconds()))
         if self.task_instance is not None:  # else in line (`airflow dags test`)
-            await until_settled(datetime.fromisoformat(self.deferred_at) if self.deferred_at else None, started_at)
+            await until_settled(self.deferred_at, started_at)
         yield TriggerEvent(self.event)  # type: ignore[no-untyped-call]

@@ -29,6 +29,9 @@ def settling_moment(deferred_at: datetime | None, started_at: datetime) -> datet
     return deferred_at + min(max(3 * waited, _SHORTEST), _LONGEST)
 
 
-async def until_settled(deferred_at: datetime | None, started_at: datetime) -> None:
-    """Wait until an event may be fired."""
-    await asyncio.sleep(max(0.0, (settling_moment(deferred_at, started_at) - datetime.now(UTC)).total_seconds()))
+async def until_settled(deferred_at: datetime | str | None, started_at: datetime) -> None:
+    """Wait until an event may be fired; `deferred_at` may be text as well: ISO 8601, "" where it is not known."""
+    if isinstance(deferred_at, str):
+        deferred_at = datetime.fromisoformat(deferred_at) if deferred_at else None
+    left = settling_moment(deferred_at, started_at) - datetime.now(UTC)
+    await asyncio.sleep(max(0.0, left.total_seconds()))

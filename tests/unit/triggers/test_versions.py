@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from siflow_provider.triggers.find import FindRunTrigger
+from siflow_provider.triggers.quota import QuotaTrigger
+from siflow_provider.triggers.room import RoomTrigger
 from siflow_provider.triggers.run import RunTrigger
 
 STORED: dict[str, Any] = {
@@ -24,6 +27,12 @@ def test_triggerer_reads_what_a_newer_worker_stored() -> None:
     trigger = RunTrigger(**newer)
     assert (trigger.data.ref.name, trigger.data.carried.ledger.flavor) == ("train-w7rwdss", 1)
     assert RunTrigger(**trigger.serialize()[1]).data == trigger.data
+
+
+@pytest.mark.parametrize("kind", [FindRunTrigger, QuotaTrigger, RoomTrigger])
+def test_triggerer_leaves_aside_what_a_newer_worker_adds_to_any_other_wait(kind: Any) -> None:
+    stored = kind(deferred_at="2026-01-01T00:00:00+00:00").serialize()
+    assert kind(**stored[1], novelty=1).serialize() == stored
 
 
 def test_data_that_can_not_be_read_fails_its_own_trigger_and_no_other() -> None:
