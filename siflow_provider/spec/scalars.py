@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from numbers import Integral
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, PlainValidator, WithJsonSchema
 
@@ -33,7 +33,6 @@ __all__ = [
     "whole",
 ]
 
-T = TypeVar("T")
 _LARGEST = 10**9
 _DIGITS = re.compile(r"[+-]?\d{1,18}", re.ASCII)
 
