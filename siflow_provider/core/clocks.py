@@ -77,6 +77,8 @@ def next_moment(policy: FollowPolicy, sight: Sight | None) -> datetime | None:
 
 def _moments(policy: FollowPolicy, sight: Sight | None) -> list[tuple[Clock, datetime]]:
     out: list[tuple[Clock, datetime]] = []
+    if not policy.own:
+        return out
     if policy.deadline is not None:
         out.append((Clock.EXECUTION, policy.deadline))
     if sight is None or not sight.known:

@@ -225,7 +225,8 @@ class _Follower:
             await self._read_evidence(ended)
         if clock is not None and ended is not None and ended.phase is Phase.SUCCEEDED:
             clock = None  # it was quicker than the stop: what is true counts
-        if clock in {Clock.QUEUE, Clock.START, Clock.IMAGE} or (ended is not None and ended.leftover):
+        leftover = ended is not None and ended.leftover and self._policy.own
+        if leftover or clock in {Clock.QUEUE, Clock.START, Clock.IMAGE}:
             await delete_run(self._backend, self._ref, self._reporter)
         status = last if clock is not None or ended is None else ended
         return judge(self._policy, status, clock=clock, now=self._now(), last_lines=self._pump.last_lines)

@@ -35,6 +35,8 @@ class FollowPolicy(Frozen):
     """All that `follow` needs beside the ref. Goes through Airflow's database: small, and no secret.
 
     Attributes:
+        own: False for somebody else's run, which is watched and nothing else: no clock ends it, and nothing of it is
+            stopped, removed or tidied up, however it ends.
         logs: whose lines to report.
         deadline: when the whole try must be over; None = no limit.
         queue_timeout, start_timeout, hang_timeout: seconds; None = no limit.
@@ -49,6 +51,7 @@ class FollowPolicy(Frozen):
         told_until: events up to this moment have been noted by an earlier follower.
     """
 
+    own: bool = True
     logs: LogSelection = "master"
     deadline: datetime | None = None
     queue_timeout: float | None = None

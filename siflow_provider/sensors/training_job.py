@@ -15,6 +15,7 @@ from siflow_provider.core.follow import follow
 from siflow_provider.core.outcome import FollowPolicy, RunEnd, Totals
 from siflow_provider.core.room import News
 from siflow_provider.core.status import JobRef
+from siflow_provider.core.successor import expected_until
 from siflow_provider.core.veil import Veil
 from siflow_provider.errors import BackendUnavailable, RunFailed, UsageError
 from siflow_provider.hooks.siflow import DEFAULT_CONN_ID, SiflowHook
@@ -41,8 +42,11 @@ class TrainingJobSensor(SiflowSensor):
     """Wait until a run ended that another task, the CLI or a person started; its end is this task's end.
 
     A run that ended well passes with the same `return_value` as the operators'; one that failed, was stopped or is
-    lost fails this task at once (`soft_fail` skips it, as Airflow defines). Follows the newest attempt that exists
-    when the run is found. Never stops the run: it belongs to somebody else.
+    lost fails this task without retry (`soft_fail` skips it, as Airflow defines). The run belongs to somebody else:
+    nothing of it is stopped, removed or tidied up, whatever becomes of this task or of the run.
+
+    Follows the newest attempt. After one that failed in a way that another attempt can cure, or that is gone, it looks
+    for the next one, two minutes longer than an owner pauses before it; a run does not tell how many its owner allows.
 
     Args:
         name: the run's full name, such as `bert-3f9c1a7`; it need not exist yet.
@@ -90,7 +94,7 @@ class TrainingJobSensor(SiflowSensor):
             settings = SiflowHook(self.conn_id).settings()
             name, uid = self._wanted()
             status = self._look(settings, name, uid)
-            if status is None or not status.phase.terminal:
+            if status is None or not status.phase.terminal or _awaited(status):
                 return False
             reporter = TaskReporter(self.log, Store(context["ti"]), veil=status.veil)
             end = run_blocking(lambda: _end(settings, status, self._policy(), reporter))
@@ -127,15 +131,22 @@ class TrainingJobSensor(SiflowSensor):
         self._defer_to_end(ref, veil, datetime.fromisoformat(event["deadline"]))
 
     def run_ended(self, context: Context, event: dict[str, Any], **_: Any) -> dict[str, Any]:
-        """End as the run ended."""
-        return self._finished(RunEnd(RunEvent.model_validate(event).outcome, Totals()))
+        """End as the run ended, or go on waiting where its owner has submitted another attempt."""
+        told = RunEvent.model_validate(event)
+        if told.successor is not None:
+            ref, veil = told.successor.ref, told.successor.veil
+            self.log.info(
+                "attempt %d ended as %s, following %s", told.outcome.ref.attempt, told.outcome.phase, ref.name
+            )
+            self._defer_to_end(ref, veil, told.carried.deadline or datetime.now(UTC))
+        return self._finished(RunEnd(told.outcome, Totals()))
 
     def _defer_to_end(self, ref: JobRef, veil: Veil, deadline: datetime) -> None:
         data = RunTriggerData(
             conn_id=self.conn_id,
             ref=ref,
             policy=self._policy(),
-            carried=Carried(prefix=ref.name, deferred_at=datetime.now(UTC)),
+            carried=Carried(prefix=ref.name, deadline=deadline, deferred_at=datetime.now(UTC)),
             on_kill_action="detach",
             veil=veil,
         )
@@ -155,7 +166,7 @@ class TrainingJobSensor(SiflowSensor):
         return str(name), str(uid)
 
     def _policy(self) -> FollowPolicy:
-        return FollowPolicy(logs=self.logs if isinstance(self.logs, str) else tuple(self.logs))
+        return FollowPolicy(own=False, logs=self.logs if isinstance(self.logs, str) else tuple(self.logs))
 
     def _look(self, settings: Settings, name: str, uid: str) -> Status | None:
         """Return the run as it is now, and say what was seen where that is news; no answer is as good as not seen."""
@@ -167,7 +178,7 @@ class TrainingJobSensor(SiflowSensor):
         if status is None:
             self._say(f"no run named {name} yet")
         else:
-            self._say(f"{status.ref.name} is {status.phase} {status.veil.over(status.reason)}")
+            self._say(f"{status.ref.name} is {status.phase} {status.veil.over(status.reason)}{_awaited(status)}")
         return status
 
     def _say(self, text: str) -> None:
@@ -184,6 +195,13 @@ class TrainingJobSensor(SiflowSensor):
 
 def _left(deadline: datetime) -> timedelta:
     return max(timedelta(), deadline - datetime.now(UTC))
+
+
+def _awaited(status: Status) -> str:
+    """Say until when another attempt may come after one that ended; "" where none is expected."""
+    now = datetime.now(UTC)
+    until = expected_until(status, now) if status.phase.terminal else now
+    return f"; looking until {until:%H:%M:%S} UTC for another attempt by its owner" if until > now else ""
 
 
 async def _find(settings: Settings, name: str, uid: str) -> Status | None:

@@ -20,6 +20,7 @@ from siflow_provider.core.outcome import FollowPolicy, Outcome, OutcomeKind
 from siflow_provider.core.patience import pause_seconds
 from siflow_provider.core.room import News
 from siflow_provider.core.status import Failure, FailureClass, JobRef, LogCursor, Phase
+from siflow_provider.core.successor import successor_of
 from siflow_provider.core.veil import Veil
 from siflow_provider.errors import ConnectionMissing, SiflowError
 from siflow_provider.hooks.siflow import DEFAULT_CONN_ID, SiflowHook
@@ -96,6 +97,13 @@ class RunTriggerData(Frozen):
         return self.ref.name + (f", part {self.carried.part}" if self.carried.part > 1 else "")
 
 
+class Successor(Frozen):
+    """Another attempt of somebody else's run, and the veil over its hidden values."""
+
+    ref: JobRef
+    veil: Veil
+
+
 class RunEvent(Frozen):
     """What the trigger tells the operator. Carries what the next leg needs: `dag.test()` keeps nothing else.
 
@@ -103,11 +111,13 @@ class RunEvent(Frozen):
         outcome: how following ended.
         carried: as the trigger was given it.
         blind: why the run was not followed, and may live on: whoever hears of it has to stop it; "" where it was.
+        successor: the attempt by which the owner of somebody else's run goes on with it; None where there is none.
     """
 
     outcome: Outcome
     carried: Carried
     blind: str = ""
+    successor: Successor | None = None
 
 
 def is_stopped_by_airflow(outcome: Outcome) -> bool:
@@ -138,13 +148,12 @@ class RunTrigger(BaseTrigger):
         """Follow the attempt and fire once."""
         started_at = datetime.now(UTC)
         try:
-            outcome, blind = await self._follow_uncut(), ""
+            event = await self._follow_uncut()
         except ConnectionMissing as error:
-            outcome, blind = self._unfollowed(error), "the triggerer can't follow it"
-        event = RunEvent(outcome=outcome, carried=self.data.carried, blind=blind)
+            event = self._event(self._unfollowed(error), blind="the triggerer can't follow it")
         if self.task_instance is not None:  # else in line (`airflow dags test`), with no scheduler that could mix up
             await until_settled(self.data.carried.deferred_at, started_at)
-            if is_stopped_by_airflow(outcome):
+            if self.data.policy.own and is_stopped_by_airflow(event.outcome):
                 # this task instance is not waited for any more: Airflow is about to cancel this trigger, and an event
                 # now could wake the next try instead
                 await asyncio.sleep(CANCEL_SECONDS)
@@ -154,12 +163,13 @@ class RunTrigger(BaseTrigger):
     def _unfollowed(self, error: ConnectionMissing) -> Outcome:
         """Return the end of a run that the worker can reach and the triggerer can't."""
         ref, hint = self.data.ref, f"{error.hint} Or wait in the worker: deferrable=False."
-        summary = f"the worker submitted {ref.name}, but the triggerer can't follow it: {error.message}"
+        did = "submitted" if self.data.policy.own else "found"
+        summary = f"the worker {did} {ref.name}, but the triggerer can't follow it: {error.message}"
         self.log.error("%s %s", summary, hint)
         failure = Failure(category=FailureClass.PLATFORM, summary=summary, hint=hint)
         return Outcome(kind=OutcomeKind.FAILED, ref=ref, phase=Phase.FAILED, failure=failure)
 
-    async def _follow_uncut(self) -> Outcome:
+    async def _follow_uncut(self) -> RunEvent:
         """Follow in a task of its own, so that a cancellation comes out of here as it came in.
 
         Airflow cancels again each second until the trigger has ended, and calls `on_kill` only where the cancellation
@@ -174,7 +184,7 @@ class RunTrigger(BaseTrigger):
             await asyncio.wait({following})
             raise
 
-    async def _follow_patiently(self) -> Outcome:
+    async def _follow_patiently(self) -> RunEvent:
         """Follow; what keeps a run from being followed here for a while is no reason to give a healthy run up.
 
         That is an Airflow or a backend without an answer, a right that is missing, and a connection that is changed or
@@ -209,7 +219,7 @@ class RunTrigger(BaseTrigger):
         fresh = carried.deferred_at is not None and began - carried.deferred_at < _FRESH
         return first and fresh and not self._reached and datetime.now(UTC) - began >= _MENDING
 
-    async def _follow(self) -> Outcome:
+    async def _follow(self) -> RunEvent:
         data, store = self.data, Store(self.task_instance)
         settings = await self._hook.asettings(expected=self.data.ref.backend)
         self._reached = True
@@ -223,14 +233,27 @@ class RunTrigger(BaseTrigger):
             policy = data.carried.ledger.applied(data.policy)
             sizes = await self._sizes(store)
             outcome = await follow(paced, data.ref, policy, reporter, cursor=data.cursor, sizes=sizes)
-            if outcome.final:
-                await finish_run(backend, data.ref, reporter)
+            successor = await self._close(backend, outcome, reporter)
         if outcome.kind is OutcomeKind.RETRY:
             await rest(policy, reporter, outcome)
         last = f"followed {data.stretch}: {outcome.kind}"
         reporter.note(last)
         await drain.until_written(last)
-        return data.veil.over_outcome(outcome)
+        return self._event(data.veil.over_outcome(outcome), successor=successor)
+
+    async def _close(self, backend: Backend, outcome: Outcome, reporter: TaskReporter) -> Successor | None:
+        """Tidy up after an own run's last attempt; of somebody else's, return the attempt that follows."""
+        if self.data.policy.own:
+            if outcome.final:
+                await finish_run(backend, self.data.ref, reporter)
+            return None
+        if outcome.kind is OutcomeKind.SUCCEEDED:
+            return None
+        status = await successor_of(backend, outcome, reporter)
+        return None if status is None else Successor(ref=status.ref, veil=status.veil)
+
+    def _event(self, outcome: Outcome, *, blind: str = "", successor: Successor | None = None) -> RunEvent:
+        return RunEvent(outcome=outcome, carried=self.data.carried, blind=blind, successor=successor)
 
     async def _sizes(self, store: Store) -> Sizes:
         """Return what an earlier triggerer kept; only a Ray cluster changes its size."""

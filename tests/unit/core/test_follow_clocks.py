@@ -215,3 +215,14 @@ async def test_a_job_that_can_not_be_deleted_is_named() -> None:
     outcome = await follow(backend, ref, FollowPolicy(queue_timeout=60), told, clock=now)
     assert outcome.kind is OutcomeKind.FAILED
     assert told.warnings == [f"{ref.name} could not be deleted: a finalizer is stuck."]
+
+
+async def test_no_clock_ends_somebody_elses_run() -> None:
+    policy = FollowPolicy(
+        own=False, deadline=moment(30), queue_timeout=1, start_timeout=1, hang_timeout=1, image_pull_retries=0,
+        fallback_after=1,
+    )  # fmt: skip
+    steps = phases((0, Phase.QUEUED), (50, Phase.STARTING), (100, Phase.RUNNING), (200, Phase.SUCCEEDED))
+    done = await follow_script(Script(steps), policy)
+    assert done.outcome.kind is OutcomeKind.SUCCEEDED
+    assert [call for call in done.backend.calls if call.startswith(("stop", "delete", "dump"))] == []

@@ -54,13 +54,16 @@ async def test_a_flake_of_the_registry_is_tried_again_and_a_missing_image_is_not
     assert missing.outcome.kind is OutcomeKind.FAILED
 
 
-async def test_an_end_that_leaves_the_run_in_its_place_is_followed_by_its_removal() -> None:
+async def test_an_end_that_leaves_an_own_run_in_its_place_is_followed_by_its_removal() -> None:
     failure = Failure(category=FailureClass.NODE_LOST, summary="head-0 is gone", replica="head-0", transient=True)
     steps = phases((0, Phase.RUNNING), (50, Phase.FAILED), failure=failure, leftover=True)
     done = await follow_script(Script(steps, [Line(10, "step 1")]))
     assert done.outcome.kind is OutcomeKind.FAILED
     assert done.told.lines == ["master-0: step 1"]
     assert done.backend.calls[-1] == "delete"
+    watched = await follow_script(Script(steps), FollowPolicy(own=False))
+    assert watched.outcome.kind is OutcomeKind.FAILED
+    assert "delete" not in watched.backend.calls
 
 
 async def test_an_end_that_the_cluster_knows_keeps_the_run() -> None:

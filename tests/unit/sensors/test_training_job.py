@@ -18,6 +18,7 @@ from siflow_provider.sensors import TrainingJobSensor
 from siflow_provider.triggers.find import FindRunTrigger, find_run
 from siflow_provider.triggers.run import Carried, RunEvent, RunTrigger
 from tests.unit.sensors.airflow_errors import TaskDeferred
+from tests.unit.sensors.asking import long_ago
 from tests.unit.sensors.scripted import UNREACHABLE, Scripted, report
 
 REF = JobRef(backend="local", kind="PyTorchJob", name="bert-3f9c1a7", uid="u1", task_uuid="t1")
@@ -39,7 +40,9 @@ def sensor(**options: Any) -> TrainingJobSensor:
 
 
 def run(which: TrainingJobSensor, **context: Any) -> Any:
-    instance = SimpleNamespace(dag_id="d", task_id="wait", run_id="r", map_index=-1, try_number=1)
+    instance = SimpleNamespace(
+        dag_id="d", task_id="wait", run_id="r", map_index=-1, try_number=1, get_first_reschedule_date=long_ago
+    )
     full: Any = {"ti": instance, "dag": which.dag, "task": which, **context}
     which.render_template_fields(full)
     return which.execute(full)
