@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 
 from siflow_provider.errors import SpecError
 from siflow_provider.spec import Hidden, PyTorchJob, check, dump, load
+from siflow_provider.spec.diff import diff
 from siflow_provider.spec.dump import to_data, to_fields
 from siflow_provider.spec.resolve import resolve
 from tests.unit.spec.forms import PYTORCH, changed
@@ -48,7 +49,7 @@ def test_hidden_value_is_in_no_text_of_a_task() -> None:
     task = load(FORM)
     resolved = resolve(task)
     texts = [repr(task), str(task), repr(resolved), dump(task), str(to_data(task)), task.model_dump_json()]
-    texts.append(str(task.model_dump()))
+    texts += [str(task.model_dump()), str(diff(task, load(changed(FORM, {"env.T": Hidden("canary-2")}))))]
     texts.append(TypeAdapter(PyTorchJob).dump_json(task).decode())  # type: ignore[arg-type] # this form is one
     assert [text for text in texts if "canary" in text] == []
     assert "T" not in resolved.env
@@ -106,6 +107,19 @@ def test_wrong_hidden_entry_is_named_and_not_shown(entry: Any) -> None:
     assert CANARY not in "".join(traceback.format_exception(caught.value))
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None
+
+
+def test_difference_of_hidden_values_says_changed_and_no_more() -> None:
+    old, new = load(FORM), load(changed(FORM, {"env.T": {"value": "another-secret", "hidden": True}}))
+    [change] = diff(old, new)
+    assert (change.path, change.old, change.new) == ("env.T", "***", "***")
+    assert str(change) == "env.T: changed (hidden)"
+    assert diff(old, load(FORM)) == []
+
+
+def test_value_that_becomes_hidden_is_not_shown_by_the_difference() -> None:
+    [change] = diff(load(changed(FORM, {"env.T": "open"})), load(FORM))
+    assert (change.old, change.new) == ("open", "***")
 
 
 @pytest.mark.parametrize("entry", [{"value": "***", "hidden": True}, Hidden("***"), Hidden(" *** ")])

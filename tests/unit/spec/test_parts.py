@@ -11,13 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from siflow_provider.core.status import FailureClass
-from siflow_provider.spec import check, load_catalog
+from siflow_provider.spec import check, load, load_catalog
+from siflow_provider.spec.diff import diff
 from siflow_provider.spec.duration import format_duration, parse_duration
 from siflow_provider.spec.form_names import FAILURE_CLASSES
 from siflow_provider.spec.image_url import image_url
 from siflow_provider.spec.kube_names import is_label_value
 from siflow_provider.spec.runtime_env import RUNTIME_ENV_KEYS
-from tests.unit.spec.forms import CATALOG, PYTORCH, changed
+from tests.unit.spec.forms import CATALOG, PYTORCH, RAY, changed
 
 
 @pytest.mark.parametrize(
@@ -51,6 +52,25 @@ def test_timedelta_that_is_not_allowed_is_told_with_its_seconds_and_the_rule(len
     assert problem.path == "queue_timeout"
     assert f"a timedelta of {shown} is not allowed" in problem.message
     assert "more than 0" in problem.message
+
+
+def test_difference_names_each_field_once() -> None:
+    old = load(changed(PYTORCH, {"workers": 1, "env": {"A": "1"}, "queue_timeout": "1h"}))
+    new = load(
+        changed(PYTORCH, {"workers": 2, "env": {"A": "1", "B": "2"}, "queue_timeout": 3600, "compute.type": "spot"})
+    )
+    assert [str(change) for change in diff(old, new)] == [
+        "env.B: (not set) -> '2'",
+        "compute.type: 'on_demand' -> 'spot'",
+        "workers: 1 -> 2",
+    ]
+
+
+def test_difference_of_lists_and_kinds() -> None:
+    old = load(changed(PYTORCH, {"compute.instances": ["a", "b"]}))
+    new = load(changed(PYTORCH, {"compute.instances": ["a"]}))
+    assert [(one.path, one.old, one.new) for one in diff(old, new)] == [("compute.instances[1]", "b", None)]
+    assert {one.path for one in diff(load(PYTORCH), load(RAY))} >= {"kind", "image", "command", "workers"}
 
 
 def test_failure_classes_are_those_of_the_core() -> None:

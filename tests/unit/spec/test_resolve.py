@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from siflow_provider.errors import SpecError
 from siflow_provider.spec import Catalog, load, load_catalog
+from siflow_provider.spec.need import need
 from siflow_provider.spec.resolve import Defaults, ResolvedTask, resolve
 from tests.unit.spec.forms import CATALOG, DROP, PYTORCH, RAY, changed
 
@@ -220,21 +222,40 @@ def test_catalog_without_queues_uses_the_default_queue() -> None:
     assert resolved(plain, PYTORCH, {}).flavors[0].queue == "anything"
 
 
-def test_a_replica_gets_so_many_units_of_each_listed_instance(catalog: Catalog) -> None:
-    changes = {"compute.units_per_replica": 2, "compute.instances": ["gpu.h100-8", "gpu.a100-8"]}
-    sizes = [flavor.resources.rendered() for flavor in resolved(catalog, PYTORCH, changes).flavors]
-    assert sizes[0] == {"cpu": "192", "memory": "1920Gi", "nvidia.com/gpu": "16"}
-    assert sizes[1]["cpu"] == "128"
+def test_need_of_a_gang_is_the_sum_over_its_replicas(catalog: Catalog) -> None:
+    task = resolved(catalog, PYTORCH, {"workers": 3, "compute.units_per_replica": 2})
+    wanted = need(task)
+    assert wanted.per_replica.rendered() == {"cpu": "192", "memory": "1920Gi", "nvidia.com/gpu": "16"}
+    assert wanted.task.rendered() == {"cpu": "768", "memory": "7680Gi", "nvidia.com/gpu": "64"}
+    assert wanted.maximum == wanted.task
+    assert wanted.head is None
 
 
-def test_a_head_of_its_own_gets_its_own_units(catalog: Catalog) -> None:
-    head = resolved(catalog, RAY, {"ray.head": {"instance": "cpu.16", "units": 2}}).head
-    assert head is not None
-    assert head.resources.rendered() == {"cpu": "32", "memory": "128Gi"}
+def test_need_counts_another_head_by_itself(catalog: Catalog) -> None:
+    wanted = need(resolved(catalog, RAY, {"ray.head": {"instance": "cpu.16", "units": 2}}))
+    assert wanted.head is not None
+    assert wanted.head.rendered() == {"cpu": "32", "memory": "128Gi"}
+    assert wanted.task.gpus == 32
+    assert wanted.task.amounts["cpu"] == Decimal(4 * 64 + 32)
 
 
 def test_head_like_the_workers_is_one_more_replica(catalog: Catalog) -> None:
-    assert resolved(catalog, RAY, {"ray.head": {"instance": "gpu.a100-8"}}).head is None
+    task = resolved(catalog, RAY, {"ray.head": {"instance": "gpu.a100-8"}})
+    assert task.head is None
+    assert need(task).task.gpus == 40
+
+
+def test_autoscaling_needs_its_minimum_and_is_bound_by_its_maximum(catalog: Catalog) -> None:
+    changes = {"ray.autoscaling": {"min_workers": 2, "max_workers": 8}, "ray.head": {"instance": "cpu.16"}}
+    wanted = need(resolved(catalog, RAY, changes))
+    assert (wanted.task.gpus, wanted.maximum.gpus) == (16, 64)
+
+
+def test_need_is_told_for_each_listed_instance(catalog: Catalog) -> None:
+    task = resolved(catalog, PYTORCH, {"compute.instances": ["gpu.h100-8", "gpu.a100-8"]})
+    assert [need(task, flavor_index=index).task.cpu for index in (0, 1)] == [96, 64]
+    with pytest.raises(IndexError):
+        need(task, flavor_index=2)
 
 
 def test_resolving_leaves_the_task_as_it_was(catalog: Catalog) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from siflow_provider.errors import SpecError
 from siflow_provider.spec import check, dump, load, load_catalog
+from siflow_provider.spec.diff import diff
 from siflow_provider.spec.dump import to_data, to_fields
 from siflow_provider.spec.hidden import Hidden
 from tests.drawing import examples
@@ -33,6 +34,7 @@ def test_any_task_survives_yaml_and_data_unchanged(form: dict[str, Any]) -> None
     assert load(to_fields(task)) == task
     assert load(task) == task
     assert yaml.safe_load(text) == to_data(task, reveal=True)
+    assert diff(task, load(text)) == []
 
 
 @settings(max_examples=examples(100), deadline=None)
