@@ -35,6 +35,8 @@ PUBLIC = {
         "load",
         "load_catalog",
     ],
+    "siflow_provider.spec.diff": ["Change", "diff"],
+    "siflow_provider.spec.need": ["Need", "need"],
 }
 
 
