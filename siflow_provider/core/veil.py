@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from bisect import bisect_left, insort
 from collections.abc import Iterable
 from functools import lru_cache
 from hashlib import blake2b
@@ -67,11 +68,78 @@ class Veil(Frozen):
 
     def over(self, text: str) -> str:
         """Return the text with each hidden value in it masked."""
-        if not self.marks:
+        spans = self._spans(text)
+        if not spans:
             return text
+        out, kept = [], 0
+        for start, end in spans:
+            out.append(text[kept:start])
+            kept = end
+        return MASK.join([*out, text[kept:]])
+
+    @property
+    def reach(self) -> int:
+        """How many characters behind a place must be known to say whether a value lies across it."""
+        return max(0, self.marks[0][0] - 1) if self.marks else 0
+
+    def cut(self, text: str, at: int) -> int:
+        """Return where to cut a text at `at` or before it, so that no hidden value loses a part to the other piece.
+
+        A value that begins the text is never cut: then it is the place behind the value.
+
+        Args:
+            text: as it goes on, for `reach` characters behind `at` at least, or to its end.
+            at: where it would be cut without hidden values.
+
+        Example:
+            >>> Veil.of(["s3cr3t"]).cut("token=s3cr3t.", 9)
+            6
+        """
+        return next((start or end for start, end in self._spans(text) if start < at < end), at)
+
+    def settled(self, text: str) -> int:
+        """Return how many characters of a text that goes on are known not to be the beginning of a hidden value.
+
+        Example:
+            >>> Veil.of(["s3cr3t"]).settled("token=s3cr") <= 6
+            True
+        """
+        if not self.marks:
+            return len(text)
+        first = max(0, len(text) - self.reach)
+        classes = text[first:].translate(_classes(self.salt))
+        begun = (at for at in range(first, len(text)) if self._may_begin(classes[at - first :]))
+        place = next(begun, len(text))
+        return next((start for start, end in self._spans(text) if start < place < end), place)
+
+    def _spans(self, text: str) -> list[tuple[int, int]]:
+        """Return from where to where the hidden values lie, in order; where two overlap, the longer one counts."""
+        spans: list[tuple[int, int]] = []
+        classes = text.translate(_classes(self.salt)) if self.marks else ""
         for length, marks in groupby(self.marks, key=lambda mark: mark[0]):
-            text = _masked(text, length, tuple(marks), self.salt)
-        return text
+            self._find(text, classes, length, tuple(marks), spans)
+        return spans
+
+    def _find(
+        self, text: str, classes: str, length: int, marks: tuple[Mark, ...], spans: list[tuple[int, int]]
+    ) -> None:
+        """Add the values of one length that lie between those found."""
+        digests = {digest for _, _, digest in marks}
+        heads = "|".join(sorted({head for _, head, _ in marks}))
+        kept = 0
+        for place in re.finditer(f"(?={heads})", classes):
+            at = place.start()
+            if at < kept:
+                continue  # inside a value of this length
+            if at + length > len(text):
+                break
+            if _is_free(spans, at, at + length) and _digest(text[at : at + length], self.salt) in digests:
+                insort(spans, (at, at + length))
+                kept = at + length
+
+    def _may_begin(self, classes: str) -> bool:
+        """Say whether a value may begin with all of these characters, known by their classes, and go on behind."""
+        return any(len(classes) < length and head.startswith(classes[:_HEAD]) for length, head, _ in self.marks)
 
     def over_json(self, value: Any) -> Any:
         """Return a JSON value with each hidden value in its texts masked."""
@@ -103,20 +171,9 @@ class Veil(Frozen):
         )
 
 
-def _masked(text: str, length: int, marks: tuple[Mark, ...], salt: str) -> str:
-    out, kept = [], 0
-    digests = {digest for _, _, digest in marks}
-    heads = "|".join(sorted({head for _, head, _ in marks}))
-    for place in re.finditer(f"(?={heads})", text.translate(_classes(salt))):
-        at = place.start()
-        if at < kept:
-            continue  # inside a value that is masked already
-        if at + length > len(text):
-            break
-        if _digest(text[at : at + length], salt) in digests:
-            out.append(text[kept:at])
-            kept = at + length
-    return MASK.join([*out, text[kept:]])
+def _is_free(spans: list[tuple[int, int]], start: int, end: int) -> bool:
+    index = bisect_left(spans, (start,))
+    return (index == 0 or spans[index - 1][1] <= start) and (index == len(spans) or spans[index][0] >= end)
 
 
 class _Classes(dict[int, str]):

@@ -12,10 +12,20 @@ from siflow_provider.core.outcome import FollowPolicy
 from siflow_provider.core.policy import follow_policy
 from siflow_provider.core.protocol import TrainingBackend
 from siflow_provider.core.run import run
-from siflow_provider.core.status import Kind, Phase
+from siflow_provider.core.status import Kind, LogCursor, Phase
 from siflow_provider.core.veil import Veil
 from siflow_provider.errors import NameTaken, SiflowError, UnsupportedError
-from tests.contract.life import Told, context, end, expect_nothing_running, read, start, texts, until_phase
+from tests.contract.life import (
+    Told,
+    context,
+    end,
+    expect_nothing_running,
+    first_lines,
+    read,
+    start,
+    texts,
+    until_phase,
+)
 from tests.contract.world import World
 
 CHECK = 'test "$(printf %s "$SECRET" | sha256sum | cut -c1-64)" = "$EXPECTED" && echo seen'
@@ -95,6 +105,52 @@ async def test_a_failing_run_that_prints_it_is_told_with_the_mask_in_its_place(
     shown = [Veil.of([secret]).over(line.text) for line in told.lines]
     assert "bad token ***" in shown
     assert secret not in "\n".join(shown)
+
+
+CUT = """
+for before in 16383 16370 16354 32760; do head -c $before /dev/zero | tr '\\0' x; echo "$SECRET, and on"; done
+exit 3
+"""
+"""Prints the value where lines are cut: at 16 KiB or twice as much, whether it begins before or long before."""
+
+
+async def test_it_is_masked_in_each_piece_of_a_line_that_is_cut_where_it_stands(
+    world: World, backend: TrainingBackend, secret: str
+) -> None:
+    task = world.task(CUT, hidden={"SECRET": secret})
+    ended = await run(backend, task, context(), follow_policy(task), told := Told(), quota="require")
+    veil = Veil.of([secret])
+    shown = [replace(line, text=veil.over(line.text)) for line in told.lines]
+    assert texts(shown, "master-0") == [f"{'x' * size}***, and on" for size in (16383, 16370, 16354, 32760)]
+    assert ended.outcome.failure is not None
+    for text in (ended.outcome.model_dump_json(), repr(await backend.status(ended.outcome.ref))):
+        assert "***, and on" in text
+        assert "canary" not in text
+        assert not any(f"{secret[at:]}, and on" in text for at in range(len(secret)))
+
+
+async def test_it_is_masked_wherever_a_reader_of_a_long_line_goes_on(
+    world: World, backend: TrainingBackend, secret: str
+) -> None:
+    ref = await start(backend, world.task(CUT, hidden={"SECRET": secret}))
+    await end(backend, ref)
+    whole = await read(backend, ref)
+    veil, cursor = Veil.of([secret]), LogCursor()
+    for index, line in enumerate(whole):
+        cursor = cursor.after(line)
+        assert await read(backend, ref, cursor=cursor) == whole[index + 1 :]
+    assert "".join(veil.over(line.text) for line in whole).count("***, and on") == 4
+
+
+async def test_no_part_of_it_is_shown_of_a_line_that_is_still_being_written(
+    world: World, backend: TrainingBackend, secret: str
+) -> None:
+    command = 'printf "begun\\n%.12s" "$SECRET"; sleep 600'
+    ref = await start(backend, world.task(command, hidden={"SECRET": secret}))
+    first = await first_lines(world, backend, ref)
+    assert first[0].text == "begun"
+    assert "c" not in "".join(line.text for line in first[1:])
+    await backend.stop(ref, by="the test")
 
 
 async def test_it_is_in_no_error(world: World, backend: TrainingBackend, secret: str) -> None:

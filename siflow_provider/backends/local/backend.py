@@ -153,8 +153,9 @@ class LocalBackend:
         if names and unknown:  # of a run that is gone nothing is known any more
             raise UsageError(f"{ref.name} has no replica {unknown[0]!r}.", hint=f"It has: {', '.join(names)}.")
         folder = self._runs.state.run(ref.name)
+        veil = (await off_loop(self._runs.state_of, ref)).veil
         files = [
-            LogFile(name, folder.logs / f"{name}.log", int(cursor.positions.get(name, "0")))
+            LogFile(name, folder.logs / f"{name}.log", int(cursor.positions.get(name, "0")), veil)
             for name in names
             if is_selected(name, selection, ref.kind)
         ]

@@ -13,8 +13,9 @@ from pathlib import Path
 
 from siflow_provider.backends.local.off_loop import off_loop
 from siflow_provider.backends.local.pace import Pace
-from siflow_provider.core.pieces import MAX_LINE_BYTES, whole_characters
+from siflow_provider.core.pieces import MAX_LINE_BYTES, first_piece, lookahead, pieces, settled
 from siflow_provider.core.status import LogLine
+from siflow_provider.core.veil import Veil
 
 __all__ = ["LogFile", "follow_files"]
 
@@ -23,11 +24,12 @@ _READ_BYTES = 64 * 1024
 
 @dataclass(slots=True)
 class LogFile:
-    """One replica's log and how far it has been read. Holds at most one read's worth of bytes."""
+    """One replica's log and how far it has been read. Holds one read's worth of bytes, and a hidden value's length."""
 
     replica: str
     path: Path
     offset: int = 0
+    veil: Veil = field(default_factory=Veil)
     _rest: bytes = field(default=b"", repr=False)
 
     def read(self, *, ended: bool, now: bool = False) -> list[LogLine]:
@@ -51,18 +53,30 @@ class LogFile:
     def _split(self, data: bytes, *, last: bool, ended: bool) -> list[LogLine]:
         """Take all whole lines and all pieces of long ones; with `last` the unfinished rest as well."""
         lines, start = [], 0
-        while (cut := _cut(data, start)) is not None:
+        while (cut := self._cut(data, start)) is not None:
             size, consumed, partial = cut
             lines.append(self._line(data[start : start + size], consumed, partial=partial))
             start += consumed
         rest = data[start:]
         if last and rest:
-            size = len(rest) if ended else whole_characters(rest)
-            if size:
-                lines.append(self._line(rest[:size], size, partial=not ended))
+            size = len(rest) if ended else settled(rest, self.veil)
+            *long, end = pieces(rest[:size], MAX_LINE_BYTES, self.veil)
+            lines += [self._line(piece, len(piece), partial=True) for piece in long]
+            if end:
+                lines.append(self._line(end, len(end), partial=not ended))
             rest = rest[size:]
         self._rest = rest
         return lines
+
+    def _cut(self, data: bytes, start: int) -> tuple[int, int, bool] | None:
+        """Return (size, bytes consumed, partial) of the line or piece at `start`; None when it is not all there."""
+        stop = start + MAX_LINE_BYTES + lookahead(self.veil) + 1
+        end = data.find(b"\n", start, stop)
+        if 0 <= end <= start + MAX_LINE_BYTES:
+            return end - start, end - start + 1, False
+        content = data[start:end] if end >= 0 else data[start:stop]
+        size = first_piece(content, MAX_LINE_BYTES, self.veil, whole=end >= 0)
+        return (size, size, True) if size else None
 
     def _line(self, raw: bytes, consumed: int, *, partial: bool) -> LogLine:
         self.offset += consumed
@@ -96,14 +110,3 @@ async def follow_files(
             return
         await pace.rest(changed=not quiet)
         quiet = True
-
-
-def _cut(data: bytes, start: int) -> tuple[int, int, bool] | None:
-    """Return (size, bytes consumed, partial) of the line or piece at `start`; None when it is not all there."""
-    end = data.find(b"\n", start, start + MAX_LINE_BYTES + 1)
-    if end >= 0:
-        return end - start, end - start + 1, False
-    if len(data) - start > MAX_LINE_BYTES:
-        size = whole_characters(data[start : start + MAX_LINE_BYTES])
-        return size, size, True
-    return None

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from siflow_provider.backends.platform.logs import LogReader, Reading
-from siflow_provider.backends.platform.mark import Mark
+from siflow_provider.backends.platform.mark import Mark, read_veil
 from siflow_provider.backends.platform.state import phase_of, replicas_of
 from siflow_provider.backends.platform.wire import Brief
 from siflow_provider.core.status import Phase, is_selected, main_replica
+from siflow_provider.core.veil import Veil
 from siflow_provider.errors import BackendError, UsageError
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class LogFollower:
     selection: LogSelection
     cursor: LogCursor
     _readings: dict[str, Reading] = field(default_factory=dict)
+    _veil: Veil = field(default_factory=Veil)
 
     async def lines(self, *, follow: bool) -> AsyncIterator[LogLine]:
         """Yield the lines behind the cursor; nothing is asked for while the run is in the queue.
@@ -72,7 +74,7 @@ class LogFollower:
                 self._refuse_unknown(complete=complete)
             found = False
             for reading in list(self._readings.values()):
-                while lines := await reading.more(self.reader, self.ref.uid):
+                while lines := await reading.more(self.reader, self.ref.uid, self._veil):
                     found = True
                     for line in lines:
                         yield line
@@ -93,16 +95,19 @@ class LogFollower:
 
     async def _phase(self, feed: Feed | None) -> Phase:
         ended = self.place.memory.ended.get(self.ref.uid)
-        if ended is not None:
-            return ended.phase
-        if feed is None:
-            return (await self.observer.look(self.ref)).phase
+        if ended is not None or feed is None:
+            status = ended or await self.observer.look(self.ref)
+            self._veil = self._veil if self._veil.marks else status.veil
+            return status.phase
         if not feed.told:
             return Phase.QUEUED
         look = feed.look
         if isinstance(look, BackendError):
             raise look
-        return Phase.LOST if look is None else phase_of(look.status)
+        if look is None:
+            return Phase.LOST
+        self._veil = self._veil if self._veil.marks else read_veil(look)
+        return phase_of(look.status)
 
     async def _find_replicas(self, feed: Feed | None, phase: Phase) -> bool:
         """Add a reading for each selected replica that has none yet; False when the pods can't be had now."""

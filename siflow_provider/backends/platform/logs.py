@@ -18,13 +18,15 @@ from typing import TYPE_CHECKING, Any
 from siflow_provider.backends.platform.errors import NotFound, Refused
 from siflow_provider.backends.platform.wire import read_moment
 from siflow_provider.core.pieces import MAX_LINE_BYTES
+from siflow_provider.core.pieces import pieces as pieces_of
 from siflow_provider.core.status import JobRef, LogLine, main_replica
+from siflow_provider.core.veil import Veil
 from siflow_provider.errors import AccessDenied, BackendUnavailable
 
 if TYPE_CHECKING:
     from siflow_provider.backends.platform.client import Client
 
-__all__ = ["LogReader", "Reading", "pieces"]
+__all__ = ["LogReader", "Reading", "lines_of"]
 
 _LIMIT = 2000
 """Entries asked for at once; the number in public use."""
@@ -58,14 +60,18 @@ class LogReader:
             return await self._query(uuid, pod, limit=_LIMIT, offset=start, order="asc")
         return (await self._query(uuid, pod, limit=start + _LIMIT, offset=0, order="asc"))[start:]
 
-    async def last_lines(self, ref: JobRef, replica: str, pod: str, count: int) -> list[str]:
-        """Return a replica's last lines, oldest first; of a query without pods the run's, for its main replica only."""
+    async def last_lines(self, ref: JobRef, replica: str, pod: str, count: int, veil: Veil) -> list[str]:
+        """Return a replica's last lines, oldest first, hidden values masked.
+
+        Of a query without pods they are the run's, for its main replica only.
+        """
         if not self.readable or (not self.by_pod and replica != main_replica(ref.kind)):
             return []
         if "{order}" not in self._text:
-            return [line async for line in self._all_lines(ref.uid, pod)][-count:]
+            return [veil.over(line) for line in [line async for line in self._all_lines(ref.uid, pod)][-count:]]
         entries = await self._query(ref.uid, pod, limit=count, offset=0, order="desc")
-        return [line.text for entry in reversed(entries) for line in pieces(replica, entry, 0, 0)][-count:]
+        lines = [line for entry in reversed(entries) for line in lines_of(replica, entry, 0, 0, veil)]
+        return [veil.over(line.text) for line in lines[-count:]]
 
     async def _all_lines(self, uuid: str, pod: str) -> AsyncIterator[str]:
         start = 0
@@ -91,24 +97,24 @@ class LogReader:
         return [entry for entry in entries if isinstance(entry, dict)]
 
 
-def pieces(replica: str, entry: Mapping[str, Any], number: int, start: int) -> list[LogLine]:
-    """Return an entry as lines of at most 16 KiB, from byte `start` of it on, cut between characters.
+def lines_of(replica: str, entry: Mapping[str, Any], number: int, start: int, veil: Veil) -> list[LogLine]:
+    """Return an entry as a line, or as pieces of one (`core.pieces`), from byte `start` of it on.
 
     Args:
         replica: whose it is.
         entry: as the platform gives it.
         number: how many entries came before it.
         start: bytes of it that were read before.
+        veil: over the run's hidden values.
     """
     raw = str(entry.get("content") or "").removesuffix("\n").removesuffix("\r").encode("utf-8", "replace")
     time = read_moment(entry.get("time") or entry.get("timestamp"))
     out: list[LogLine] = []
-    while len(raw) - start > MAX_LINE_BYTES:
-        text = raw[start : start + MAX_LINE_BYTES].decode("utf-8", "ignore")
-        start += len(text.encode())
-        out.append(LogLine(replica, text, f"{number}.{start}", time, partial=True))
-    out.append(LogLine(replica, raw[start:].decode("utf-8", "replace"), f"{number + 1}.0", time))
-    return out
+    *long, end = pieces_of(raw[start:], MAX_LINE_BYTES, veil)
+    for piece in long:
+        start += len(piece)
+        out.append(LogLine(replica, piece.decode(), f"{number}.{start}", time, partial=True))
+    return [*out, LogLine(replica, end.decode("utf-8", "replace"), f"{number + 1}.0", time)]
 
 
 @dataclass(slots=True)
@@ -126,10 +132,10 @@ class Reading:
         entry, _, byte = position.partition(".")
         return cls(replica, pod, int(entry or 0), int(byte or 0))
 
-    async def more(self, reader: LogReader, uuid: str) -> Sequence[LogLine]:
+    async def more(self, reader: LogReader, uuid: str, veil: Veil) -> Sequence[LogLine]:
         """Return the next lines; () when there are none now."""
         lines: list[LogLine] = []
         for entry in await reader.entries(uuid, self.pod, self.entry):
-            lines += pieces(self.replica, entry, self.entry, self.byte)
+            lines += lines_of(self.replica, entry, self.entry, self.byte, veil)
             self.entry, self.byte = self.entry + 1, 0
         return lines

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from siflow_provider.backends.platform.place import Place
     from siflow_provider.backends.platform.wire import Brief, Pod
     from siflow_provider.core.status import Failure, JobRef
+    from siflow_provider.core.veil import Veil
 
 __all__ = ["Observer"]
 
@@ -129,13 +130,13 @@ class Observer:
             exit_code=pod.exit_code,
             out_of_memory="oomkilled" in why.lower().replace(" ", ""),
             reason=why,
-            last_lines=await self._last_lines(ref, name, pod),
+            last_lines=await self._last_lines(ref, name, pod, read_veil(task)),
         )
         return read_veil(task).over_failure(diagnose(evidence))
 
-    async def _last_lines(self, ref: JobRef, replica: str, pod: Pod) -> tuple[str, ...]:
+    async def _last_lines(self, ref: JobRef, replica: str, pod: Pod, veil: Veil) -> tuple[str, ...]:
         """Return the last lines of a replica; () when they can't be read: a failure is told without them as well."""
         try:
-            return tuple(await self._logs.last_lines(ref, replica, pod.name, MAX_LAST_LINES))
+            return tuple(await self._logs.last_lines(ref, replica, pod.name, MAX_LAST_LINES, veil))
         except BackendError:
             return ()

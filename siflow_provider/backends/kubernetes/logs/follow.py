@@ -84,7 +84,7 @@ class _Merge:
         self._pods = cluster.store(PODS, ref.namespace)
         self._jobs = cluster.store(RAYJOBS, ref.namespace) if ref.kind == "RayJob" else None
         self._view = PodView(ref, self._pods, self._jobs)
-        self._reading = Reading(cluster.api, ref.namespace, self._view, Contact(), self.batches.put, follow)
+        self._contact = Contact()
         self._positions = {name: at for name, text in cursor.positions.items() if (at := Position.parse(text))}
         self._waiting: dict[str, deque[str]] = {}
         self._known: set[str] = set()
@@ -105,10 +105,11 @@ class _Merge:
         async with AsyncExitStack() as stack:
             snapshots = await stack.enter_async_context(closing_stream(statuses))
             await self._await_begin(snapshots)
+            reading = self._reading_of(self._last)
             await self._subscribe(stack, self._last)
             group = await stack.enter_async_context(asyncio.TaskGroup())
             watching = [group.create_task(self._look()), group.create_task(self._await_end(snapshots))]
-            await self._conduct(group)
+            await self._conduct(group, reading)
             for task in watching:
                 task.cancel()
             await self._tell_unseen()
@@ -162,7 +163,11 @@ class _Merge:
                     break
             self._view.end()
 
-    async def _conduct(self, group: asyncio.TaskGroup) -> None:
+    def _reading_of(self, status: Status) -> Reading:
+        api, namespace, put = self._cluster.api, self._ref.namespace, self.batches.put
+        return Reading(api, namespace, self._view, self._contact, put, self._follow, status.veil)
+
+    async def _conduct(self, group: asyncio.TaskGroup, reading: Reading) -> None:
         """Start a reader for each pod as it comes, and return when there is nothing left to read."""
         self._view.refresh()
         while True:
@@ -171,7 +176,7 @@ class _Merge:
                 reader.nudge()
             for replica, pods in self._waiting.items():
                 if pods and replica not in self._readers:
-                    reader = PodReader(self._reading, pods[0], replica, self._position_of(pods[0], replica))
+                    reader = PodReader(reading, pods[0], replica, self._position_of(pods[0], replica))
                     self._readers[replica] = reader
                     group.create_task(self._read(reader, replica, pods.popleft()))
             if not self._readers and (self._view.ended or not self._follow):

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from siflow_provider.backends.kubernetes.logs.contact import Contact
     from siflow_provider.backends.kubernetes.logs.view import PodView
+    from siflow_provider.core.veil import Veil
 
 __all__ = ["LogApi", "PodReader", "Reading"]
 
@@ -75,6 +76,7 @@ class Reading:
         contact: who can read at the moment.
         put: takes lines; waits while there are too many.
         follow: False to read what is there now.
+        veil: over the run's hidden values.
     """
 
     api: LogApi
@@ -83,6 +85,7 @@ class Reading:
     contact: Contact
     put: Callable[[list[LogLine]], Awaitable[None]]
     follow: bool
+    veil: Veil
 
 
 class _Outcome(Enum):
@@ -186,7 +189,7 @@ class PodReader:
     async def _stream(self, name: str, label: str, *, last: bool, complete: bool) -> _Outcome:
         """Read one connection to its end."""
         after = self.position if self.position is not None and self.position.container == name else None
-        splitter = LineSplitter(self._replica, self._uid, name, after=after, label=label)
+        splitter = LineSplitter(self._replica, self._uid, name, after=after, label=label, veil=self._reading.veil)
         checked, self._carried = False, 0
         async with aclosing(self._reading.api.stream(f"{self._path}/log", _query(name, after, follow=not last))) as log:
             while chunk := await self._next(log):

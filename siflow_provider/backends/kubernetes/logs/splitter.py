@@ -12,8 +12,9 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from siflow_provider.backends.kubernetes.logs.position import Position, parse_stamp, stamp_order
-from siflow_provider.core.pieces import MAX_LINE_BYTES, whole_characters
+from siflow_provider.core.pieces import MAX_LINE_BYTES, first_piece, settled
 from siflow_provider.core.status import LogLine
+from siflow_provider.core.veil import Veil
 
 __all__ = ["MISSING", "LineSplitter"]
 
@@ -25,7 +26,7 @@ since there the wanted line is not to be expected behind a younger one."""
 
 
 class LineSplitter:
-    """Makes lines of one stream. Holds one unfinished line's worth of bytes.
+    """Makes lines of one stream. Holds one unfinished line's worth of bytes, and a hidden value's length.
 
     Args:
         replica: whose lines they are.
@@ -33,15 +34,24 @@ class LineSplitter:
         container: the container's name.
         after: the position behind which lines are wanted; what lies before it is read and dropped.
         label: put in front of each line's text.
+        veil: over the run's hidden values.
 
     Attributes:
         words: what the server said about itself in the stream, "" for nothing.
     """
 
     def __init__(
-        self, replica: str, uid: str, container: str, *, after: Position | None = None, label: str = ""
+        self,
+        replica: str,
+        uid: str,
+        container: str,
+        *,
+        after: Position | None = None,
+        label: str = "",
+        veil: Veil = Veil(),  # noqa: B008 - frozen
     ) -> None:
         self.words = ""
+        self._veil = veil
         self._replica, self._label = replica, label
         self._head = f"{uid} {container} "
         self._limit = MAX_LINE_BYTES - len(label.encode())
@@ -93,7 +103,7 @@ class LineSplitter:
             return
         if self._drop:
             content = self._left(content)
-        content = self._pieces(content, lines)
+        content = self._pieces(content, lines, whole=True)
         self._count, self._offset, self._open = self._count + 1, 0, False
         if not self._muted:
             self._emit(content.removesuffix(b"\r"), lines, partial=False)
@@ -107,15 +117,15 @@ class LineSplitter:
         if content is None:  # the end of a line that began earlier; more of it may come
             self._stamp, self._muted, self._drop = "", True, 0
             return b""
-        return self._pieces(self._left(content), lines)
+        return self._pieces(self._left(content), lines, whole=False)
 
     def _now(self, raw: bytes, lines: list[LogLine]) -> None:
         """Take what there is of an unfinished line."""
         content = self._long(raw, lines)
-        size = whole_characters(content)
-        if size and not self._muted:
-            self._offset += size
-            self._emit(content[:size], lines, partial=True)
+        content = self._pieces(content[: settled(content, self._veil)], lines, whole=True)
+        if content and not self._muted:
+            self._offset += len(content)
+            self._emit(content, lines, partial=True)
 
     def _begin(self, raw: bytes, lines: list[LogLine]) -> bytes | None:
         """Read the stamp of a line and decide whether it is wanted; return its text, None without a stamp."""
@@ -157,9 +167,8 @@ class LineSplitter:
         self._offset += size
         return content[size:]
 
-    def _pieces(self, content: bytes, lines: list[LogLine]) -> bytes:
-        while len(content) > self._limit:
-            size = whole_characters(content[: self._limit])
+    def _pieces(self, content: bytes, lines: list[LogLine], *, whole: bool) -> bytes:
+        while size := first_piece(content, self._limit, self._veil, whole=whole):
             self._offset += size
             if not self._muted:
                 self._emit(content[:size], lines, partial=True)

@@ -14,13 +14,14 @@ from siflow_provider.backends.local.backend import LocalBackend
 from siflow_provider.backends.local.logs import LogFile, follow_files
 from siflow_provider.core.pieces import MAX_LINE_BYTES
 from siflow_provider.core.status import LogCursor, LogLine
+from siflow_provider.core.veil import Veil
 from tests.drawing import examples
 from tests.unit.backends.local.following import end_of
 from tests.unit.backends.local.tasks import context, task
 
 
-def _read_all(path: Path, offset: int = 0) -> list[LogLine]:
-    file = LogFile("master-0", path, offset)
+def _read_all(path: Path, offset: int = 0, veil: Veil = Veil()) -> list[LogLine]:  # noqa: B008 - frozen
+    file = LogFile("master-0", path, offset, veil)
     lines: list[LogLine] = []
     while new := file.read(ended=True):
         lines += new
@@ -69,6 +70,32 @@ def test_unfinished_line_read_now_joins_with_what_comes_later(tmp_path: Path) ->
     assert [(line.text, line.partial) for line in first] == [("50 % ", True)]
     path.write_text("50 % é done\n")
     assert _joined(first + _read_all(path, int(first[0].position))) == ["50 % é done"]
+
+
+def test_unfinished_line_read_now_ends_before_a_hidden_value_that_is_not_all_there(tmp_path: Path) -> None:
+    path, veil = tmp_path / "log", Veil.of(["canary-7391"])
+    path.write_text("-" * MAX_LINE_BYTES + " canar")
+    first = LogFile("master-0", path, veil=veil).read(ended=False, now=True)
+    assert "c" not in "".join(line.text for line in first)
+    path.write_text("-" * MAX_LINE_BYTES + " canary-7391 is it\n")
+    rest = _read_all(path, int(first[-1].position), veil)
+    assert _joined(first + rest) == ["-" * MAX_LINE_BYTES + " canary-7391 is it"]
+    assert "".join(veil.over(line.text) for line in rest).endswith("*** is it")
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(st.integers(0, 3 * MAX_LINE_BYTES), st.sampled_from(["canary-7391", "x" * 7, "é-canary-🚀" * 4000]), st.data())
+def test_a_hidden_value_in_a_long_line_is_whole_in_one_piece_also_for_who_reads_on(
+    tmp_path_factory: object, before: int, value: str, data: st.DataObject
+) -> None:
+    path, veil = tmp_path_factory.mktemp("log") / "log", Veil.of([value])  # type: ignore[attr-defined]
+    line = f"{'-' * before}{value}{value} and on {'-' * before}"
+    path.write_text(f"{line}\nafter\n")
+    lines = _read_all(path, veil=veil)
+    assert _joined(lines) == [line, "after"]
+    assert "".join(veil.over(piece.text) for piece in lines) == f"{veil.over(line)}after"
+    index = data.draw(st.integers(0, len(lines) - 1))
+    assert _read_all(path, int(lines[index].position), veil) == lines[index + 1 :]
 
 
 def test_two_hundred_thousand_short_lines_are_read_in_seconds(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from siflow_provider.backends.platform.logs import LogReader, Reading, pieces
+from siflow_provider.backends.platform.logs import LogReader, Reading, lines_of
 from siflow_provider.backends.platform.mark import Mark, mark_of, read_mark, run_name
 from siflow_provider.backends.platform.overrides import check_overrides, filled
 from siflow_provider.backends.platform.state import failed_first, phase_of, replicas_of, status_of
@@ -17,6 +17,7 @@ from siflow_provider.backends.platform.wire import Brief, Pod, read_moment
 from siflow_provider.core.identity import Identity, default_prefix
 from siflow_provider.core.pieces import MAX_LINE_BYTES
 from siflow_provider.core.status import Phase
+from siflow_provider.core.veil import Veil
 from siflow_provider.errors import UsageError
 from tests.unit.backends.platform.tasks import context, task
 
@@ -128,13 +129,22 @@ def test_braces_that_are_no_placeholders_are_written_twice() -> None:
 
 @given(st.text(max_size=50_000).filter(lambda text: "\n" not in text and "\r" not in text))
 def test_pieces_of_a_line_are_the_line_and_reading_goes_on_behind_any_of_them(text: str) -> None:
-    lines = pieces("master-0", {"content": text}, 4, 0)
+    lines = lines_of("master-0", {"content": text}, 4, 0, Veil())
     assert "".join(line.text for line in lines) == text.encode("utf-8", "replace").decode()
     assert all(len(line.text.encode()) <= MAX_LINE_BYTES for line in lines)
     for index, line in enumerate(lines[:-1]):
         reading = Reading.at("master-0", "", line.position)
-        assert pieces("master-0", {"content": text}, reading.entry, reading.byte) == lines[index + 1 :]
+        assert lines_of("master-0", {"content": text}, reading.entry, reading.byte, Veil()) == lines[index + 1 :]
     assert lines[-1].position == "5.0"
+
+
+def test_an_entry_is_cut_before_a_hidden_value_and_read_on_from_there() -> None:
+    text = f"{'x' * (MAX_LINE_BYTES - 5)}canary-7391 after it"
+    veil = Veil.of(["canary-7391"])
+    first, last = lines_of("master-0", {"content": text}, 4, 0, veil)
+    assert [veil.over(line.text) for line in (first, last)] == ["x" * (MAX_LINE_BYTES - 5), "*** after it"]
+    reading = Reading.at("master-0", "", first.position)
+    assert lines_of("master-0", {"content": text}, reading.entry, reading.byte, veil) == [last]
 
 
 class Answers:

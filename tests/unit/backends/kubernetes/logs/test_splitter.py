@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,18 +12,23 @@ from siflow_provider.backends.kubernetes.logs.position import Position
 from siflow_provider.backends.kubernetes.logs.splitter import MISSING, LineSplitter
 from siflow_provider.core.pieces import MAX_LINE_BYTES
 from siflow_provider.core.status import LogLine
+from siflow_provider.core.veil import Veil
 from tests.drawing import examples
 from tests.unit.backends.kubernetes.logs.written import Record, joined, sent, stamp
 
 SECOND = 10**9
+HIDDEN = "canary-7391"
+VEIL = Veil.of([HIDDEN, "é🚀xé🚀x"])
 
 
-def splitter(after: Position | None = None, label: str = "") -> LineSplitter:
-    return LineSplitter("worker-1", "c0ffee", "pytorch", after=after, label=label)
+def splitter(after: Position | None = None, label: str = "", *, veil: Veil = VEIL) -> LineSplitter:
+    return LineSplitter("worker-1", "c0ffee", "pytorch", after=after, label=label, veil=veil)
 
 
-def read(data: bytes, after: Position | None = None, *, chunk: int = 4096, complete: bool = True) -> list[LogLine]:
-    cutter, lines = splitter(after), []
+def read(
+    data: bytes, after: Position | None = None, *, chunk: int = 4096, complete: bool = True, veil: Veil = VEIL
+) -> list[LogLine]:
+    cutter, lines = splitter(after, veil=veil), []
     for start in range(0, len(data), chunk):
         lines += cutter.feed(data[start : start + chunk])
     return lines + cutter.finish(complete=complete)
@@ -32,6 +39,7 @@ texts = st.one_of(
     st.sampled_from(["ünï 漢字 🎉", "", " two  blanks ", "50%\r60%", "2026-05-01T10:00:01Z not a stamp"]).map(
         str.encode
     ),
+    st.sampled_from([0, 1, 10, len(HIDDEN)]).map(lambda inside: b"-" * (MAX_LINE_BYTES - inside) + HIDDEN.encode() * 2),
     st.sampled_from([MAX_LINE_BYTES, MAX_LINE_BYTES + 1, 2 * MAX_LINE_BYTES + 9]).map(
         lambda size: ("é🚀x" * (size // 7 + 1)).encode()[:size]
     ),
@@ -65,6 +73,8 @@ def test_any_chunks_give_the_same_lines(records: list[Record], data: st.DataObje
             unfinished = b""
     assert joined(lines) == [text.decode("utf-8", "replace") for text in wanted]
     assert all(len(line.text.encode()) <= MAX_LINE_BYTES for line in lines if line.partial)
+    shown = [replace(line, text=VEIL.over(line.text)) for line in lines]
+    assert joined(shown) == [VEIL.over(text.decode("utf-8", "replace")) for text in wanted]
 
 
 @settings(max_examples=examples(80), deadline=None)
@@ -128,11 +138,22 @@ def test_the_servers_own_words_are_no_line() -> None:
 
 def test_an_unfinished_line_read_now_joins_with_what_comes_later() -> None:
     start, end = Record(1, "50 % é".encode()[:-1], ends=False), Record(2, "é done".encode()[1:])
-    first = read(sent([start], None), complete=False)
+    first = read(sent([start], None), complete=False, veil=Veil())
     assert [(line.text, line.partial) for line in first] == [("50 % ", True)]
     place = Position.parse(first[0].position)
     assert place is not None
     assert joined([*first, *read(sent([start, end], place.since), place)]) == ["50 % é done"]
+
+
+def test_an_unfinished_line_read_now_ends_before_a_hidden_value_that_is_not_all_there() -> None:
+    start, end = Record(1, b"-" * MAX_LINE_BYTES + b" canar", ends=False), Record(2, b"y-7391 is it")
+    first = read(sent([start], None), complete=False)
+    assert "c" not in "".join(line.text for line in first)
+    place = Position.parse(first[-1].position)
+    assert place is not None
+    rest = read(sent([start, end], place.since), place)
+    assert joined([*first, *rest]) == ["-" * MAX_LINE_BYTES + " canary-7391 is it"]
+    assert "".join(VEIL.over(line.text) for line in rest).endswith("*** is it")
 
 
 def test_a_last_line_without_an_end_is_a_line() -> None:
