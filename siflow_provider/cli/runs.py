@@ -17,7 +17,7 @@ import typer
 
 from siflow_provider.cli.connection import DEFAULT_CONNECTION, ConnOption, JsonOption, settings_of
 from siflow_provider.cli.output import print_json, print_table, status_data, write
-from siflow_provider.core.status import LogCursor, Status
+from siflow_provider.core.status import LogCursor, Phase, Status
 from siflow_provider.errors import PartialAnswer, UsageError
 
 if TYPE_CHECKING:
@@ -176,12 +176,14 @@ def logs(
 
 def stop(name: NameArgument, conn: ConnOption = DEFAULT_CONNECTION) -> None:
     """Stop a run; one that has ended already is left as it is."""
+    from siflow_provider.core.clocks import expiry_of_stop
 
     async def work(backend: TrainingBackend, user: str) -> None:
         status = await find_run(backend, name, user)
         await backend.stop(status.ref, by="siflow-provider stop")
-        await backend.finish(status.ref)
         after = await backend.status(status.ref)
+        if after.phase is Phase.STOPPED and expiry_of_stop(after.stopped_by) is None:
+            await backend.finish(status.ref)  # of any other end its task may go on with a further attempt
         write(f"{name}: {after.phase}\n")
 
     _with_backend(conn, work)

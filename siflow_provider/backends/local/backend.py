@@ -176,7 +176,8 @@ class LocalBackend:
         await off_loop(self._runs.remove, ref)
 
     async def finish(self, ref: JobRef) -> None:
-        """Do nothing: a run's supervisor tidies up after it, and a deletion what it kept for a further attempt."""
+        """Have the run's data on shared storage removed where the form says so, once nothing of the run is alive."""
+        await off_loop(self._runs.finish, ref)
 
     async def find_named(self, name: str) -> list[Status]:
         """Return the run of that name, where there is one."""

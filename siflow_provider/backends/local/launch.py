@@ -19,8 +19,10 @@ from siflow_provider.backends.local.capacity import Amounts
 from siflow_provider.backends.local.grace import grace_seconds
 from siflow_provider.backends.local.ledger import Entry
 from siflow_provider.backends.local.lock import take
+from siflow_provider.backends.local.ray_job import find_shared_base
 from siflow_provider.backends.local.record import RunState, Submission, read_submission
 from siflow_provider.backends.local.render import QUEUE
+from siflow_provider.backends.local.shared_data import remember
 from siflow_provider.backends.local.store import RunFolder, StateDir, boot_id, write_json
 from siflow_provider.backends.local.supervisor import NAME_EXISTS, PUBLISHED, SUPERVISOR_NAMES
 from siflow_provider.core.protocol import Manifest
@@ -80,6 +82,7 @@ def launch(state: StateDir, manifest: Manifest) -> JobRef:
     lock = take(folder.lock)
     try:
         _write(folder, manifest, ref, labels)
+        _note_clean_up(state, manifest)
         _link(link, manifest.name)
         code = _start_supervisor(state, folder, manifest.name, lock)
     finally:
@@ -139,6 +142,13 @@ def _write(folder: RunFolder, manifest: Manifest, ref: JobRef, labels: dict[str,
     write_json(folder.state, state.model_dump(mode="json"))
     write_json(folder.path / "queue.json", entry.wire())
     write_json(folder.hidden, hidden, mode=0o600)
+
+
+def _note_clean_up(state: StateDir, manifest: Manifest) -> None:
+    document = manifest.documents[0]
+    base = find_shared_base(document, state)
+    if base is not None and document["ray"]["shared_storage"]["clean_up"]:
+        remember(state, manifest.context.identity.task_uuid, base)
 
 
 def _directory() -> Path:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from siflow_provider.backends.local.ray_job import clean_up, ending_of, find_shared_folder, shared_env
+from siflow_provider.backends.local.ray_job import ending_of, shared_env
 from siflow_provider.backends.local.ray_plan import NodePlan, plan_nodes
 from siflow_provider.backends.local.ray_processes import RayProcesses
 from siflow_provider.backends.local.ray_replicas import SUBMITTER, Replicas
@@ -93,7 +93,6 @@ class RayCluster:
         self._processes.end(max(0.0, deadline - time.monotonic()) if self._ending is None else 0.0)
         self._replicas.close(self._ending)
         self._links = {}
-        self._clean_up_shared()
 
     # -- the steps, in order
 
@@ -239,18 +238,6 @@ class RayCluster:
     def _has_ended(self) -> bool:
         job = self._api.find_job(self._launch.name)
         return job is not None and job.ended
-
-    def _clean_up_shared(self) -> None:
-        """Remove the run's data on shared storage where the form asks for it and no further attempt needs it."""
-        folder = find_shared_folder(self._launch.document, self._launch.folder)
-        if folder is None or not self._ray["shared_storage"]["clean_up"]:
-            return
-        if not self._launch.folder.is_dir():  # the run counts as lost, so a further attempt may already use the data
-            return
-        if self._ending is None or self._ending.succeeded:
-            clean_up(self._launch.document, self._launch.folder)
-        else:
-            self._launch.event(f"{folder} is kept for a further attempt; deleting the run removes it")
 
 
 def _is_busy() -> bool:

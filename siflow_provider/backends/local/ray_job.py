@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,17 +11,18 @@ from typing import Any
 from siflow_provider.backends.local.mounts import local_folder
 from siflow_provider.backends.local.processes import exit_code
 from siflow_provider.backends.local.ray_api import RayJobInfo
-from siflow_provider.backends.local.ray_leftovers import remove_leftovers
 from siflow_provider.backends.local.ray_plan import SHARED_ENV
 from siflow_provider.backends.local.ray_replicas import SUBMITTER
 from siflow_provider.backends.local.runner import Ending, Launch
+from siflow_provider.backends.local.shared_data import shared_folder
+from siflow_provider.backends.local.store import StateDir
 from siflow_provider.core.identity import LABEL_PREFIX
 from siflow_provider.spec.mount_paths import RAY_FOLDER
 
 __all__ = [
-    "clean_up",
     "ending_of",
     "entrypoint",
+    "find_shared_base",
     "find_shared_folder",
     "make_shared_folder",
     "redirect_output",
@@ -53,17 +53,22 @@ def redirect_output(temp_dir: Path, launch: Launch) -> None:
         link.symlink_to(log)
 
 
-def find_shared_folder(document: Mapping[str, Any], run_folder: Path) -> Path | None:
-    """Return the folder of the form's `shared_storage`; None when none is asked for.
+def find_shared_base(document: Mapping[str, Any], state: StateDir) -> Path | None:
+    """Return the folder below which runs have their data on shared storage; None when the form asks for none.
 
-    It is the same for each attempt of a run: in the volume's local folder, else in the state directory.
+    It is the volume's local folder, else one in the state directory.
     """
     if not (document.get("ray") or {}).get("shared_storage"):
         return None
     mounts = [mount for mount in document["mounts"] if mount["source"] == "shared_storage"]
     base = local_folder(mounts[0]) if mounts else None
-    run = str(document["labels"][f"{LABEL_PREFIX}run"])
-    return (base or run_folder.parent.parent / "shared") / "siflow-ray" / run
+    return base or state.path / "shared"
+
+
+def find_shared_folder(document: Mapping[str, Any], run_folder: Path) -> Path | None:
+    """Return the folder of the form's `shared_storage`, the same for each attempt; None when none is asked for."""
+    base = find_shared_base(document, StateDir(run_folder.parent.parent))
+    return None if base is None else shared_folder(base, str(document["labels"][f"{LABEL_PREFIX}run"]))
 
 
 def make_shared_folder(document: Mapping[str, Any], run_folder: Path) -> Path | None:
@@ -80,14 +85,6 @@ def shared_env(launch: Launch) -> dict[str, str]:
     if folder is None:
         return {}
     return {SHARED_ENV: json.loads(launch.env.get("SIFLOW_MOUNTS", "{}")).get(RAY_FOLDER, str(folder))}
-
-
-def clean_up(document: Mapping[str, Any], run_folder: Path) -> None:
-    """Remove all that an ended RayJob left outside its run folder; for a run that will not be tried again."""
-    remove_leftovers(run_folder / "work")
-    folder = find_shared_folder(document, run_folder)
-    if folder is not None and document["ray"]["shared_storage"]["clean_up"]:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def ending_of(job: RayJobInfo) -> Ending:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from siflow_provider.backends.local.off_loop import off_loop
 from siflow_provider.backends.local.processes import kill_marked
-from siflow_provider.backends.local.ray_job import clean_up
+from siflow_provider.backends.local.ray_leftovers import remove_leftovers
 from siflow_provider.backends.local.record import RunState, lost, read_state, read_submission
+from siflow_provider.backends.local.shared_data import finish
 from siflow_provider.backends.local.store import RunFolder, StateDir, create_json, read_json, write_json
 from siflow_provider.core.identity import is_job_name, run_labels
 from siflow_provider.core.status import Phase, main_replica
@@ -107,8 +108,7 @@ class Runs:
         if state is None or state.ref.uid != ref.uid:
             return
         write_json(self.state.deleted(ref.uid), state.model_dump(mode="json"))
-        if ref.kind == "RayJob" and (submission := read_submission(folder)) is not None:
-            clean_up(submission.document, folder.path)
+        remove_leftovers(folder.work)
         # out of sight at once, so that nobody finds half of it
         aside = self.state.path / "new" / f"{ref.uid}.removed"
         try:
@@ -117,6 +117,19 @@ class Runs:
             return
         (self.state.by_run(ref.task_uuid) / str(ref.attempt)).unlink(missing_ok=True)
         shutil.rmtree(aside, ignore_errors=True)
+
+    def finish(self, ref: JobRef) -> None:
+        """Have the run's data on shared storage removed where its form says so, unless there is a later attempt.
+
+        Raises:
+            OSError: it can't be removed.
+        """
+        latest = self.find_latest(ref.task_uuid)
+        if latest is not None and latest.attempt > ref.attempt:
+            return
+        if self._holds(ref) and not self._alive(ref):
+            remove_leftovers(self.state.run(ref.name).work)  # of a supervisor that was killed: they may still write
+        finish(self.state, ref.task_uuid)
 
     def _find(self, task_uuid: str, attempt: int) -> JobRef | None:
         """Return an attempt; its labels decide, the index only leads there."""

@@ -6,6 +6,7 @@ STATE_DIR/
   by-run/UUID/ATTEMPT    symlink to the attempt's folder: finds a run by its labels
   queue/NAME.json        one entry for each attempt that waits or holds a share of the machine
   deleted/UID.json       the last state of an attempt that was deleted, for those who still follow it
+  clean-up/UUID.json     data of a run on shared storage that goes when the run is over (`shared_data`)
   new/UID/               an attempt that is being made; published by renaming it into runs/
 """
 
@@ -129,7 +130,7 @@ class StateDir:
         data_home = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
         chosen = configured or os.environ.get("SIFLOW_LOCAL_STATE_DIR") or str(Path(data_home) / "siflow")
         state = cls(Path(chosen).expanduser().absolute())
-        for name in ("runs", "by-run", "queue", "deleted", "new"):
+        for name in ("runs", "by-run", "queue", "deleted", "clean-up", "new"):
             (state.path / name).mkdir(parents=True, exist_ok=True, mode=0o700)
         return state
 
@@ -149,6 +150,10 @@ class StateDir:
     def deleted(self, uid: str) -> Path:
         """Return the file that keeps the last state of a deleted attempt."""
         return self.path / "deleted" / f"{uid}.json"
+
+    def clean_up(self, task_uuid: str) -> Path:
+        """Return the file that says which data goes when a run is over."""
+        return self.path / "clean-up" / f"{task_uuid}.json"
 
     def sweep(self) -> None:
         """Remove what a killed starter left in `new/` (hidden values among it), and old entries of `deleted/`."""

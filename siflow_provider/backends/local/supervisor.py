@@ -4,7 +4,8 @@ Three processes, so that any one of them may be killed at any moment:
 
 - the first publishes nothing itself; it waits until the run is published, tells its starter, and ends;
 - the *guard* publishes the run (a rename), holds the lock, and waits for the supervisor. When that one is gone, it
-  ends all processes that are left of the run, and says `lost` if the supervisor could not say anything;
+  ends all processes that are left of the run, says `lost` if the supervisor could not say anything, and removes the
+  run's data on shared storage if it is due;
 - the *supervisor* runs the attempt. When the guard is killed it ends the run in order.
 
 This module imports little, so that a submit is quick and the guard stays small.
@@ -80,6 +81,7 @@ def _publish(state: StateDir, staging: RunFolder, name: str) -> int:
 
 
 def _guard(state: StateDir, folder: RunFolder, lock: int) -> None:
+    from siflow_provider.backends.local.shared_data import remove_due
     from siflow_provider.backends.local.tether import become_subreaper, die_with_parent
 
     become_subreaper()
@@ -96,6 +98,8 @@ def _guard(state: StateDir, folder: RunFolder, lock: int) -> None:
     code = os.waitstatus_to_exitcode(status)
     if code != 0:  # 0: it ended everything and wrote the last state itself
         _clean_up(state, folder, lock, code)
+    os.close(lock)  # nothing of the run is alive any more: who said before that its data shall go left that to us
+    remove_due(state)
 
 
 def _supervise(state: StateDir, folder: RunFolder, lock: int, guard: int) -> None:

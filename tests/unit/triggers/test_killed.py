@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
 from airflow.triggers.base import BaseTrigger
 
 from siflow_provider.backends.local.backend import LocalBackend
+from siflow_provider.backends.local.shared_data import remember, shared_folder
+from siflow_provider.backends.local.store import StateDir
 from siflow_provider.core import expiry
 from siflow_provider.core.status import JobRef, Phase
 from siflow_provider.errors import BackendError
+from tests.unit.backends.local.following import until
 from tests.unit.triggers.airflow import Airflow, submitted, trigger_for, wait_phase
 
 
@@ -65,6 +70,22 @@ async def test_kill_whose_stop_is_always_refused_says_what_is_left_and_how_to_en
     assert f"{ref.name} could not be stopped and may still run: the webhook says no." in out
     assert f"`siflow-provider stop {ref.name}` ends it" in out
     assert f"{ref.name} is stopped" not in out
+
+
+async def test_kill_that_takes_longer_than_airflow_waits_removes_the_data_that_is_to_go(
+    airflow: Airflow, backend: Any, tmp_path: Path
+) -> None:
+    ref = await submitted(backend, "trap '' TERM; echo begun; while :; do sleep 0.1; done")
+    folder = shared_folder(tmp_path, ref.task_uuid)
+    folder.mkdir(parents=True)
+    remember(StateDir(tmp_path / "runs"), ref.task_uuid, tmp_path)
+    airflow.state = "failed"
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.1):  # Airflow cancels after a second
+            await trigger_for(ref).on_kill()
+    assert folder.exists()
+    await wait_phase(backend, ref, Phase.STOPPED)
+    await until(lambda: not folder.exists())
 
 
 async def test_where_airflow_has_no_on_kill_cleanup_stops_after_a_user_action_only(

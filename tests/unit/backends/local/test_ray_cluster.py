@@ -11,7 +11,7 @@ import pytest
 
 from siflow_provider.backends.local.processes import Processes
 from siflow_provider.backends.local.ray_cluster import RayCluster
-from siflow_provider.backends.local.ray_job import clean_up, make_shared_folder, shared_env
+from siflow_provider.backends.local.ray_job import make_shared_folder, shared_env
 from siflow_provider.backends.local.runner import Launch, RunnerState
 from siflow_provider.core.diagnosis import Evidence, diagnose
 from siflow_provider.core.identity import LABEL_PREFIX
@@ -118,22 +118,21 @@ def argv_of(cluster: RayCluster) -> list[str]:
     return Path(f"/proc/{pid}/cmdline").read_text().rstrip("\0").split("\0")
 
 
-def test_shared_folder_stays_for_the_next_attempt_of_a_failed_run_and_goes_with_the_run(
-    launch: Launch, tmp_path: Path, events: list[str]
+@pytest.mark.parametrize("stopped", [False, True], ids=["failed", "stopped"])
+def test_shared_folder_outlives_the_attempt_for_a_further_one_that_a_clock_may_start(
+    launch: Launch, tmp_path: Path, *, stopped: bool
 ) -> None:
-    fake_ray(tmp_path, "raise SystemExit(9)")
+    fake_ray(tmp_path, "import time; time.sleep(600)" if stopped else "raise SystemExit(9)")
     folder = make_shared_folder(launch.document, launch.folder)
     assert folder is not None
     assert shared_env(launch) == {"SIFLOW_SHARED_STORAGE": str(folder)}
     assert folder == tmp_path / "state" / "shared" / "siflow-ray" / "the-run"
     cluster = RayCluster(launch)
     cluster.start()
-    poll_until_ended(cluster)
+    if not stopped:
+        poll_until_ended(cluster)
     cluster.stop(1.0)
     assert folder.is_dir()
-    assert any("kept for a further attempt" in text for text in events)
-    clean_up(launch.document, launch.folder)
-    assert not folder.exists()
 
 
 def test_shared_folder_lies_on_the_volume_s_own_folder(launch: Launch, tmp_path: Path) -> None:

@@ -14,8 +14,13 @@ import pytest
 
 from siflow_provider.backends.local.backend import LocalBackend
 from siflow_provider.backends.local.ray_leftovers import find_processes
+from siflow_provider.core.identity import Identity
+from siflow_provider.core.outcome import FollowPolicy
+from siflow_provider.core.protocol import RenderContext
+from siflow_provider.core.run import run
 from siflow_provider.core.status import Phase
 from siflow_provider.spec.resolve import Mount
+from tests.contract.life import Told
 from tests.unit.backends.local.ray_tasks import (
     ask,
     family,
@@ -274,4 +279,21 @@ echo "at $SIFLOW_SHARED_STORAGE and $SIFLOW_MOUNT_TEAM" """
         assert "at /tmp/ray and /volume/data" in lines
     assert {path.name for path in (tmp_path / "team").iterdir()} == {"0", "1"}
     folder = state_dir / "shared" / "siflow-ray" / ref.task_uuid
+    await backend.finish(ref)
+    await wait_until(lambda: not folder.exists())
+
+
+async def test_checkpoint_on_shared_storage_outlives_a_hang_and_goes_after_the_last_attempt(
+    backend: LocalBackend, state_dir: Path
+) -> None:
+    checkpoint = "$SIFLOW_SHARED_STORAGE/checkpoint"
+    command = f"""if [ -e {checkpoint} ]; then echo resumed from `cat {checkpoint}`; exit 7; fi
+echo step 3 > {checkpoint}; echo hangs; sleep 600"""
+    task = ray_task(command, ray={"shared_storage": {"volume": "team", "clean_up": True}})
+    policy = FollowPolicy(max_retries=1, retry_on=("hang",), hang_timeout=5)
+    identity = Identity.random()
+    end = await run(backend, task, RenderContext(identity=identity), policy, told := Told())
+    assert (end.outcome.ref.attempt, end.outcome.phase) == (2, Phase.FAILED), told.notes
+    assert "resumed from step 3" in [line.text for line in told.lines]
+    folder = state_dir / "shared" / "siflow-ray" / identity.task_uuid
     await wait_until(lambda: not folder.exists())
