@@ -105,10 +105,12 @@ class QuotaSensor(RendersForms, SiflowSensor):
         jinja_env: jinja2.Environment | None = None,
         seen_oids: set[int] | None = None,
     ) -> Any:
-        """Render a form as operators do; an operator renders itself."""
+        """Render a form as operators do; of an operator a copy, which renders itself."""
         if isinstance(content, SiflowTaskOperator):
-            content.render_template_fields(context, jinja_env)
-            return content
+            # the operator itself may run next in this very process (`airflow dags test`), with values of its own
+            copied = content.prepare_for_execution()
+            copied.render_template_fields(context, jinja_env)
+            return copied
         return super().render_template(content, context, jinja_env, seen_oids)
 
     def poke(self, context: Context) -> bool | PokeReturnValue:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -189,6 +190,34 @@ def test_a_sensor_on_an_operator_waits_for_what_the_operator_needs() -> None:
         train = PyTorchJobOperator(task_id="t", image="x:1", command="c", compute=FORM["compute"], workers=pick())
         wait = QuotaSensor(task_id="quota", task=train)
     assert wait.upstream_task_ids == {"pick"}
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+def test_an_operator_is_rendered_for_the_sensor_and_stays_as_it_is_for_its_own_run(mapped: bool) -> None:
+    Scripted.reset(report())
+    env: Any = {
+        "RUN": "{{ ti.task_id }}",
+        "LIST": "{{ params.text }}",
+        "TOKEN": {"value": "{{ ti.task_id }}", "hidden": True},
+    }
+    with DAG("d", schedule=None):
+        train = PyTorchJobOperator(
+            task_id="train", image="x:1", command="run {{ ti.task_id }}", env=env, workers="{{ params.workers }}",
+            spec={"kind": "PyTorchJob", "labels": {"of": "{{ ti.task_id }}"}}, compute=FORM["compute"],
+        )  # fmt: skip
+        fixed: Any = QuotaSensor.partial(task_id="quota", task=train).expand(poke_interval=[1])
+        plain = QuotaSensor(task_id="room", task=train)
+    before = {name: repr(getattr(train, name)) for name in train.template_fields}
+    which = fixed.unmap({"poke_interval": 1}) if mapped else plain
+    run(which, params={"workers": 2, "text": "{{ no_template }}"})
+    assert [task.replicas for task in Scripted.asked] == [3]
+    assert {name: repr(getattr(train, name)) for name in train.template_fields} == before
+    assert train.command == "run {{ ti.task_id }}"
+    assert train.env["TOKEN"].value == "{{ ti.task_id }}"
+    # in one process (`airflow dags test`) the operator renders next, by its own names
+    own: Any = {"ti": SimpleNamespace(task_id="train"), "params": {"workers": 2, "text": "{{ no_template }}"}}
+    train.render_template_fields(own)
+    assert (train.command, train.env["RUN"], train.env["LIST"]) == ("run train", "train", "{{ no_template }}")
 
 
 def test_the_form_model_is_not_changed_by_asking() -> None:
