@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import (
     AirflowException,
     AirflowFailException,
     AirflowSkipException,
+    AirflowTaskTimeout,
 )
 from airflow.sdk import BaseSensorOperator, PokeReturnValue
 
@@ -57,12 +59,16 @@ class SiflowSensor(BaseSensorOperator):
     would turn a pipeline quietly into skipped tasks. `never_fail` keeps Airflow's meaning: any
     error skips.
 
+    `execution_timeout` fails the try whatever these say, as it does where it strikes between two looks of Airflow's own
+    sensors. Deferred time counts, as the time between two looks does while poking.
+
     Args:
         deferrable: wait in the triggerer; None = unless `mode="reschedule"` is asked for.
         kwargs: every keyword of an Airflow sensor.
     """
 
     deferrable: bool
+    _began_at: datetime | None = None
     _wrong: tuple[Problem, ...] = ()
 
     def __init__(self, *, deferrable: bool | None = None, **kwargs: Any) -> None:
@@ -73,6 +79,7 @@ class SiflowSensor(BaseSensorOperator):
 
     def execute(self, context: Context) -> Any:
         """Look once and defer, or poke as every sensor does."""
+        self._began_at = datetime.now(UTC)
         if not self.deferrable:
             try:
                 return super().execute(context)
@@ -88,18 +95,34 @@ class SiflowSensor(BaseSensorOperator):
     def wait_deferred(self, context: Context) -> Any:
         """Defer; called when a first look did not end the wait."""
 
+    def time_to_wait(self) -> timedelta:
+        """Return for how long to defer: `timeout`, or what is left of `execution_timeout` where that is less."""
+        now, most = datetime.now(UTC), timedelta(seconds=self.timeout)
+        if self.execution_timeout is None:
+            return most
+        return max(timedelta(), min(most, (self._began_at or now) + self.execution_timeout - now))
+
     def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
-        """Resume as every sensor does, but for mistakes under `soft_fail`."""
+        """Resume as every sensor does, but for mistakes under `soft_fail` and for an `execution_timeout`."""
         try:
             return super().resume_execution(next_method, next_kwargs, context)
         except AirflowSkipException as skip:
+            if isinstance(skip.__cause__, AirflowSensorTimeout):
+                self._refuse_overtime()
             _take_back(skip, soft_fail=self.soft_fail)
             raise
         except AirflowSensorTimeout as error:
+            self._refuse_overtime()
             # Airflow 3.1.0 forgets both here
             if self.soft_fail or self.never_fail:
                 raise AirflowSkipException(f"Skipping: {error}") from error
             raise
+
+    def _refuse_overtime(self) -> None:
+        """Raise where it was `execution_timeout` that ran out while deferred: Airflow tells of one time only."""
+        limit = self.execution_timeout
+        if limit is not None and limit.total_seconds() <= self.timeout:
+            raise AirflowTaskTimeout(f"the try took longer than execution_timeout ({limit})") from None
 
     def _first_look(self, context: Context) -> bool | PokeReturnValue:
         """Poke once by the rules of Airflow's own poke loop."""
@@ -118,6 +141,11 @@ class SiflowSensor(BaseSensorOperator):
 
 
 def _take_back(skip: AirflowSkipException, *, soft_fail: bool) -> None:
-    """Raise what Airflow turned into a skip, where it was no failure of the kind that `soft_fail` is for."""
-    if soft_fail and isinstance(skip.__cause__, (Refused, Unanswered, TaskDeferralError)):
-        raise skip.__cause__ from None
+    """Raise what Airflow turned into a skip, where it was no failure of the kind that `soft_fail` is for.
+
+    Airflow skips for an `execution_timeout` that strikes during a look, and fails for one that strikes between two.
+    """
+    cause = skip.__cause__
+    mistake = soft_fail and isinstance(cause, (Refused, Unanswered, TaskDeferralError))
+    if cause is not None and (mistake or isinstance(cause, AirflowTaskTimeout)):
+        raise cause from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -48,7 +48,7 @@ class QuotaSensor(RendersForms, SiflowSensor):
         catalog: path of a catalog file; left out, the operator's, else the connection's, else `[siflow] catalog`.
         deferrable: wait in the triggerer (the default, unless `mode="reschedule"`).
         poke_interval: seconds between two looks, in every mode.
-        timeout, soft_fail, mode: and every other keyword of an Airflow sensor.
+        timeout, execution_timeout, soft_fail, mode: and every other keyword of an Airflow sensor.
         kwargs: the same.
 
     Example:
@@ -134,7 +134,7 @@ class QuotaSensor(RendersForms, SiflowSensor):
                 deferred_at=datetime.now(UTC).isoformat(),
             ),
             method_name="resume",
-            timeout=timedelta(seconds=self.timeout),
+            timeout=self.time_to_wait(),
         )
 
     def resume(self, context: Context, event: dict[str, Any], **_: Any) -> dict[str, str]:

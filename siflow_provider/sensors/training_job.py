@@ -106,7 +106,7 @@ class TrainingJobSensor(SiflowSensor):
             name, uid = self._wanted()
             settings = SiflowHook(self.conn_id).settings()
             status = self._look(settings, name, uid)
-        deadline = datetime.now(UTC) + timedelta(seconds=self.timeout)
+        deadline = datetime.now(UTC) + self.time_to_wait()
         if status is not None:
             self._defer_to_end(status.ref, status.veil, deadline)
         self.defer(

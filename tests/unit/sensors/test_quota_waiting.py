@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSkipException
+from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSkipException, AirflowTaskTimeout
 
 from siflow_provider.sensors import QuotaSensor
 from tests.unit.sensors.airflow_errors import (
@@ -17,6 +18,7 @@ from tests.unit.sensors.airflow_errors import (
 from tests.unit.sensors.asking import MODES, resumed, run, sensor
 from tests.unit.sensors.scripted import NEVER, SHORT, UNREACHABLE, Scripted, report
 
+QUOTA = QuotaSensor.__module__
 pytestmark = pytest.mark.filterwarnings("ignore:.*cannot be called outside of the Task Runner")
 
 
@@ -95,3 +97,56 @@ def test_reschedule_mode_frees_the_worker_between_looks() -> None:
     Scripted.reset(report(available=SHORT))
     with pytest.raises(AirflowRescheduleException):
         run(sensor(mode="reschedule", timeout=10**9))
+
+
+OVERTIME: dict[str, dict[str, bool]] = {"hard": {}, "soft": {"soft_fail": True}, "never": {"never_fail": True}}
+
+
+@pytest.mark.parametrize("options", OVERTIME.values(), ids=OVERTIME)
+@pytest.mark.parametrize("strikes", ["in a look", "between two looks", "in the first look of a deferrable"])
+def test_execution_timeout_of_a_worker_fails_the_try_whenever_it_strikes(
+    strikes: str, options: dict[str, bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Scripted.reset(report(available=SHORT))
+
+    def alarm(*_: object) -> None:
+        raise AirflowTaskTimeout("Timeout")
+
+    where = "airflow.sdk.bases.sensor.time.sleep" if strikes == "between two looks" else f"{QUOTA}.run_blocking"
+    monkeypatch.setattr(where, alarm)
+    which = sensor(execution_timeout=timedelta(seconds=5), deferrable="deferrable" in strikes, **options)
+    with pytest.raises(AirflowTaskTimeout):
+        run(which)
+
+
+@pytest.mark.parametrize("options", OVERTIME.values(), ids=OVERTIME)
+def test_execution_timeout_counts_while_deferred_and_fails_the_try(options: dict[str, bool]) -> None:
+    Scripted.reset(report(available=SHORT))
+    which = sensor(execution_timeout=timedelta(seconds=50), timeout=90, **options)
+    with pytest.raises(TaskDeferred) as deferred:
+        run(which)
+    assert deferred.value.timeout is not None
+    assert 0 < deferred.value.timeout.total_seconds() < 50
+    with pytest.raises(AirflowTaskTimeout, match=r"longer than execution_timeout \(0:00:50\)"):
+        sensor(execution_timeout=timedelta(seconds=50), timeout=90, **options).resume_execution(
+            "__fail__", {"error": "Trigger timeout"}, {}
+        )
+
+
+@pytest.mark.parametrize(("options", "end"), [({}, AirflowSensorTimeout), ({"soft_fail": True}, AirflowSkipException)])
+def test_a_timeout_below_the_execution_timeout_ends_as_a_sensors_timeout(
+    options: dict[str, bool], end: type[Exception]
+) -> None:
+    Scripted.reset(report(available=SHORT))
+    which = sensor(execution_timeout=timedelta(seconds=90), timeout=50, **options)
+    with pytest.raises(TaskDeferred) as deferred:
+        run(which)
+    assert deferred.value.timeout == timedelta(seconds=50)
+    with pytest.raises(end):
+        which.resume_execution("__fail__", {"error": "Trigger timeout"}, {})
+
+
+def test_execution_timeout_of_a_rescheduled_sensor_is_for_each_look() -> None:
+    Scripted.reset(report(available=SHORT))
+    with pytest.raises(AirflowRescheduleException):
+        run(sensor(mode="reschedule", timeout=10**9, execution_timeout=timedelta(seconds=50)))

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, AirflowSkipException
+from airflow.providers.common.compat.sdk import (
+    AirflowException,
+    AirflowFailException,
+    AirflowSkipException,
+    AirflowTaskTimeout,
+)
 from airflow.sdk import DAG
 
 from siflow_provider.core.outcome import Outcome, OutcomeKind
@@ -140,6 +146,23 @@ async def test_a_run_that_comes_later_is_found_by_the_trigger(monkeypatch: pytes
     assert (follow.data.ref, follow.data.veil, follow.data.on_kill_action) == (REF, VEIL, "detach")
     # the time that finding took is not given twice
     assert second.value.timeout.total_seconds() <= 50
+
+
+@pytest.mark.parametrize("there", [True, False], ids=["following", "looking for it"])
+def test_execution_timeout_counts_while_deferred_over_all_legs(there: bool) -> None:
+    known(*([REF] if there else []))
+    limits: dict[str, Any] = {"execution_timeout": timedelta(seconds=50), "timeout": 90, "soft_fail": True}
+    with pytest.raises(TaskDeferred) as deferred:
+        run(sensor(name=REF.name, **limits))
+    assert 0 < deferred.value.timeout.total_seconds() < 50
+    if not there:
+        found = {"ref": REF.model_dump(mode="json"), "veil": VEIL.model_dump(mode="json"), "error": ""}
+        event = {**found, "deadline": deferred.value.trigger.deadline}
+        with pytest.raises(TaskDeferred) as second:
+            sensor(name=REF.name, **limits).resume_execution("run_found", {"event": event}, {})
+        assert second.value.timeout.total_seconds() < deferred.value.timeout.total_seconds()
+    with pytest.raises(AirflowTaskTimeout, match=r"longer than execution_timeout \(0:00:50\)"):
+        sensor(name=REF.name, **limits).resume_execution("__fail__", {"error": "Trigger timeout"}, {})
 
 
 async def test_a_trigger_that_can_not_ask_says_why_and_fails_also_softly() -> None:
