@@ -26,6 +26,7 @@ from siflow_provider.operators.keywords import refuse_unknown
 from siflow_provider.operators.partial import hide_arguments
 from siflow_provider.operators.pytorch import PyTorchJobOperator
 from siflow_provider.operators.ray import RayJobOperator
+from siflow_provider.operators.upstream import come_after
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator, Context
@@ -78,7 +79,9 @@ class _HidingDecorator(_TaskDecorator[Any, Any, Any]):
     def _expand(self, expand_input: Any, *, strict: bool) -> Any:
         refuse_unknown(self.operator_class, self.kwargs, task_id=self.kwargs["task_id"])
         hide_defaults(self.kwargs.get("dag") or DagContext.get_current())
-        return super()._expand(expand_input, strict=strict)
+        made: Any = super()._expand(expand_input, strict=strict)
+        come_after(made.operator)
+        return made
 
 
 def _decorator(

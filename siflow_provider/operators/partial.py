@@ -9,6 +9,7 @@ from airflow.sdk.definitions.mappedoperator import MappedOperator, OperatorParti
 
 from siflow_provider.operators.form import SOURCES, conceal, hide
 from siflow_provider.operators.keywords import refuse_unknown
+from siflow_provider.operators.upstream import come_after
 
 if TYPE_CHECKING:
     from airflow.sdk import XComArg
@@ -35,7 +36,7 @@ class HidingPartial(OperatorPartial):
     def expand(self, **mapped_kwargs: Any) -> MappedOperator:
         """Map over lists, mappings or another task's output, one task instance a value."""
         self._refuse_unknown(mapped_kwargs)
-        return super().expand(**hide_arguments(mapped_kwargs))
+        return _in_order(super().expand(**hide_arguments(mapped_kwargs)))
 
     def expand_kwargs(
         self, kwargs: Sequence[XComArg | Mapping[str, Any]] | XComArg, *, strict: bool = True
@@ -48,8 +49,13 @@ class HidingPartial(OperatorPartial):
             if isinstance(kwargs, Sequence)
             else kwargs
         )
-        return super().expand_kwargs(values, strict=strict)
+        return _in_order(super().expand_kwargs(values, strict=strict))
 
     def _refuse_unknown(self, names: Iterable[str]) -> None:
         self._expand_called = True  # or Airflow warns of a task that was never mapped, beside the error
         refuse_unknown(self.operator_class, names, task_id=self.kwargs["task_id"])
+
+
+def _in_order(task: MappedOperator) -> MappedOperator:
+    come_after(task)
+    return task

@@ -14,6 +14,7 @@ from siflow_provider.operators.keywords import refuse_unknown
 from siflow_provider.operators.outcome import airflow_errors
 from siflow_provider.operators.partial import HidingPartial, hide_arguments
 from siflow_provider.operators.templates import NO_LITERAL, is_native, is_plain_text
+from siflow_provider.operators.upstream import come_after
 from siflow_provider.spec.hidden import Hidden
 
 if TYPE_CHECKING:
@@ -37,6 +38,10 @@ class RendersForms(BaseOperator):
         made = super().partial(**hide_arguments(kwargs))
         hide_defaults(made.kwargs["dag"])
         return HidingPartial.of(made)
+
+    def _set_xcomargs_dependencies(self) -> None:
+        super()._set_xcomargs_dependencies()
+        come_after(self)
 
     def _do_render_template_fields(self, *args: Any, **kwargs: Any) -> None:
         super()._do_render_template_fields(*args, **kwargs)
