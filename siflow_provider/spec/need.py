@@ -39,14 +39,13 @@ def need(resolved: ResolvedTask, flavor_index: int = 0) -> Need:
     """
     per_replica = resolved.flavors[flavor_index].resources
     head = resolved.head.resources if resolved.head is not None else None
-    least = most = resolved.task.workers
     task = resolved.task
-    if isinstance(task, RayJob) and task.ray.autoscaling is not None:
-        least, most = task.ray.autoscaling.min_workers, task.ray.autoscaling.max_workers
+    bounds = task.ray.autoscaling if isinstance(task, RayJob) else None
+    most = task.workers if bounds is None else bounds.max_workers
     first = head if head is not None else per_replica
     return Need(
         per_replica=per_replica,
         head=head,
-        task=Resources.total([first, per_replica * least]),
+        task=Resources.total([first, per_replica * resolved.workers_to_start]),
         maximum=Resources.total([first, per_replica * most]),
     )

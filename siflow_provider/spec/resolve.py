@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from siflow_provider.errors import SpecError
 from siflow_provider.spec.hidden import Hidden
 from siflow_provider.spec.quantity import Resources
-from siflow_provider.spec.task import Task
+from siflow_provider.spec.task import RayJob, Task
 
 if TYPE_CHECKING:
     from siflow_provider.spec.catalog_model import Catalog
@@ -134,6 +134,12 @@ class ResolvedTask:
     def replicas(self) -> int:
         """Master or head, and the workers."""
         return 1 + self.task.workers
+
+    @property
+    def workers_to_start(self) -> int:
+        """The workers that must be there for the start: with autoscaling its minimum, else all."""
+        bounds = self.task.ray.autoscaling if isinstance(self.task, RayJob) else None
+        return self.task.workers if bounds is None else bounds.min_workers
 
 
 def resolve(

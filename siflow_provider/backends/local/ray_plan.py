@@ -109,17 +109,17 @@ def ray_warnings(task: ResolvedTask) -> list[str]:
     form = task.task
     if not isinstance(form, RayJob):
         return []
-    warnings = []
-    if 1 + form.workers > MAX_NODES:
+    warnings, workers = [], task.workers_to_start
+    if 1 + workers > MAX_NODES:
         warnings.append(
-            f"workers: {form.workers} workers and the head are one Ray node with the same resources summed on this "
+            f"workers: {workers} workers and the head are one Ray node with the same resources summed on this "
             f"machine, which runs {MAX_NODES} Ray nodes at most."
         )
     if form.ray.autoscaling is not None:
-        bounds = form.ray.autoscaling
         warnings.append(
-            f"ray.autoscaling: on this machine the cluster keeps the {form.workers} workers that it starts with "
-            f"(bounds {bounds.min_workers} to {bounds.max_workers}); idle_timeout and upscaling_mode do nothing."
+            f"ray.autoscaling: no Ray cluster grows on this machine. It starts with min_workers: {workers} of the "
+            f"{form.workers} workers, and keeps this size: work that needs more waits for ever. Raise min_workers to "
+            "have more here; max_workers, idle_timeout and upscaling_mode do nothing."
         )
     if form.ray.shared_storage is not None:
         warnings.append(

@@ -49,7 +49,7 @@ def render_manifest(task: ResolvedTask, context: RenderContext) -> Manifest:
 
 
 def roles_of(task: ResolvedTask) -> list[dict[str, Any]]:
-    """Return each role with its number of replicas and their size; autoscaling has no say on one machine."""
+    """Return each role with its number of replicas and their size: no cluster grows here, so it stays as it starts."""
     flavor = task.flavors[0]
     lead = task.head or flavor
     roles: list[dict[str, Any]] = [
@@ -60,11 +60,11 @@ def roles_of(task: ResolvedTask) -> list[dict[str, Any]]:
             "resources": lead.resources.rendered(),
         }
     ]
-    if task.task.workers:
+    if workers := task.workers_to_start:
         roles.append(
             {
                 "role": "worker",
-                "count": task.task.workers,
+                "count": workers,
                 "instance": flavor.instance,
                 "resources": flavor.resources.rendered(),
             }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,9 +10,13 @@ import pytest
 from siflow_provider.backends.local import ray_plan
 from siflow_provider.backends.local.backend import LocalBackend
 from siflow_provider.backends.local.ray_plan import MAX_NODES, plan_nodes, ray_unsupported, ray_warnings
+from siflow_provider.backends.local.render import roles_of
 from siflow_provider.backends.settings import Settings
+from siflow_provider.core.quota import Verdict
+from siflow_provider.spec.need import need
+from siflow_provider.spec.quantity import Resources
 from tests.unit.backends.local.ray_tasks import ray_task
-from tests.unit.backends.local.tasks import task
+from tests.unit.backends.local.tasks import context, task
 
 GIB = 2**30
 
@@ -50,13 +55,12 @@ def test_a_large_cluster_is_one_node_with_the_same_resources_summed() -> None:
 
 def test_differences_from_a_real_cluster_are_told() -> None:
     ray = {
-        "autoscaling": {"min_workers": 1, "max_workers": 20},
+        "autoscaling": {"min_workers": 10, "max_workers": 20},
         "shared_storage": {"volume": "team-data"},
     }
     text = "\n".join(ray_warnings(ray_task("true", workers=12, cpu="500m", ray=ray)))
-    assert "12 workers and the head are one Ray node" in text
-    assert "keeps the 12 workers" in text
-    assert "bounds 1 to 20" in text
+    assert "10 workers and the head are one Ray node" in text
+    assert "min_workers: 10 of the 12 workers" in text
     assert "$SIFLOW_SHARED_STORAGE" in text
     assert "whole cores" in text
 
@@ -83,3 +87,20 @@ def test_runtime_env_that_needs_a_program_this_machine_lacks_is_refused(
     (reason,) = LocalBackend(Settings()).unsupported(unfit)
     assert reason.path == f"ray.runtime_env.{next(iter(env))}"
     assert "not on this machine's PATH" in reason.message
+
+
+async def test_autoscaling_counts_its_minimum_wherever_the_task_is_weighed(tmp_path: Path) -> None:
+    scaling = ray_task("true", workers=4, ray={"autoscaling": {"min_workers": 1, "max_workers": 8}})
+    (tmp_path / "capacity.json").write_text('{"cpu": 3, "memory": "8Gi"}')
+    async with LocalBackend(Settings(state_dir=str(tmp_path))) as backend:
+        (document,) = backend.render(scaling, context()).documents
+        report = await backend.quota(scaling)
+    assert [(role["role"], role["count"]) for role in document["replicas"]] == [("head", 1), ("worker", 1)]
+    assert Resources.of(document["need"]) == need(scaling).task
+    assert report.ever.verdict is Verdict.YES
+    assert "2 of 2 replicas of this size fit" in report.idle.text
+
+
+def test_autoscaling_from_no_worker_starts_with_the_head_alone() -> None:
+    scaling = ray_task("true", workers=0, ray={"autoscaling": {"min_workers": 0, "max_workers": 8}})
+    assert [role["role"] for role in roles_of(scaling)] == ["head"]
