@@ -99,7 +99,7 @@ class TaskReporter:
 
     async def alert(self, rule: AlertRule, event: str, status: Status, text: str) -> None:
         """Tell the rule's connections once per event and attempt, whatever restarts."""
-        if await self._store.claim_alert(rule, event, status.ref.attempt):
+        if await self._store.claim_alert(rule, event, status.ref):
             failure = None if status.failure is None else self._veil.over_failure(status.failure)
             veiled = replace(status, failure=failure)
             await send_alert(rule, event, veiled, self._veil.over(text))

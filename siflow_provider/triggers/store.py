@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from siflow_provider.core.outcome import AlertRule
+    from siflow_provider.core.status import JobRef
 
 
 __all__ = ["Store", "identity_of", "in_thread", "instance_id"]
@@ -66,7 +67,7 @@ class Store:
 
     def __init__(self, instance: Any) -> None:
         self._key = None if instance is None else identity_of(instance)
-        self._told: set[str] | None = None
+        self._told: dict[str, set[str]] = {}
         self._lock = asyncio.Lock()
 
     async def put(self, key: str, value: Any) -> bool:
@@ -94,19 +95,22 @@ class Store:
             _log.warning("could not read %s of %s: %s", key, self._key.task_id, error)
             return None
 
-    async def claim_alert(self, rule: AlertRule, event: str, attempt: int) -> bool:
+    async def claim_alert(self, rule: AlertRule, event: str, ref: JobRef) -> bool:
         """Say whether a message is still to be sent; only one caller of a try hears yes, whatever restarts.
 
-        It is kept before it is sent: a crash in between costs one message, and never sends one twice.
+        It is kept before it is sent: a crash in between costs one message, and never sends one twice. Each run has an
+        XCom of its own: a try that was cleared stops its run when the next one may have begun, among whose XComs it
+        writes then.
         """
-        key = f"{attempt}:{event}:{zlib.crc32(rule.model_dump_json().encode())}"
+        kept, claim = f"{_ALERTS_KEY}_{ref.task_uuid}", f"{ref.attempt}:{event}:{_digest(rule)}"
         async with self._lock:
-            if self._told is None:
-                self._told = set(await self.get(_ALERTS_KEY) or ())
-            if key in self._told:
+            if kept not in self._told:
+                self._told[kept] = set(await self.get(kept) or ())
+            told = self._told[kept]
+            if claim in told:
                 return False
-            self._told.add(key)
-            await self.put(_ALERTS_KEY, sorted(self._told))
+            told.add(claim)
+            await self.put(kept, sorted(told))
             return True
 
     @staticmethod
@@ -121,6 +125,10 @@ class Store:
         from airflow.sdk.execution_time.xcom import XCom
 
         return XCom.get_one(key=key, **_address(where))
+
+
+def _digest(rule: AlertRule) -> int:
+    return zlib.crc32(rule.model_dump_json().encode())
 
 
 def _address(key: Identity) -> dict[str, Any]:

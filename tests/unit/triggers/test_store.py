@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+from types import SimpleNamespace
 
 import pytest
 
 from siflow_provider.core.outcome import AlertRule
+from siflow_provider.core.status import JobRef, Phase, Status
+from siflow_provider.core.veil import Veil
 from siflow_provider.hooks.process import uncut
+from siflow_provider.triggers.reporter import TaskReporter
 from siflow_provider.triggers.shown import trigger_logs
 from siflow_provider.triggers.store import Store
+from tests.unit.triggers.airflow import Airflow
 
 
 async def test_without_a_task_instance_nothing_is_kept_and_nothing_fails() -> None:
@@ -19,10 +25,51 @@ async def test_without_a_task_instance_nothing_is_kept_and_nothing_fails() -> No
     assert trigger_logs(None) == []
 
 
-async def test_an_alert_is_claimed_once_even_without_a_task_instance() -> None:
-    store = Store(None)
-    rule = AlertRule(events={"failed": 0.0}, connections=("channel",))
-    assert [await store.claim_alert(rule, "failed", 1), await store.claim_alert(rule, "failed", 1)] == [True, False]
+RULE = AlertRule(events={"submitted": 0.0, "stopped": 0.0}, connections=("channel",))
+
+
+def snapshot(run: str) -> Status:
+    ref = JobRef(backend="local", kind="PyTorchJob", name=f"d-t-{run}", uid=f"uid-of-{run}", task_uuid=f"uuid-of-{run}")
+    return Status(ref, Phase.STOPPED)
+
+
+def reporter() -> TaskReporter:
+    instance = SimpleNamespace(dag_id="d", task_id="t", run_id="r", map_index=-1, try_number=1)
+    return TaskReporter(logging.getLogger(__name__), Store(instance), veil=Veil())
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """Return the messages that are sent from now on."""
+    messages: list[tuple[str, str]] = []
+
+    async def send(_: AlertRule, event: str, status: Status, __: str) -> None:
+        messages.append((status.ref.name, event))
+
+    monkeypatch.setattr("siflow_provider.triggers.reporter.send_alert", send)
+    return messages
+
+
+async def test_an_alert_is_sent_once_even_without_a_task_instance(sent: list[tuple[str, str]]) -> None:
+    nowhere = TaskReporter(logging.getLogger(__name__), Store(None), veil=Veil())
+    for _ in range(2):
+        await nowhere.alert(RULE, "stopped", snapshot("one"), "it was stopped")
+    assert sent == [("d-t-one", "stopped")]
+
+
+async def test_a_cleared_try_that_stops_its_run_late_takes_no_message_from_the_next_try(
+    airflow: Airflow, sent: list[tuple[str, str]]
+) -> None:
+    """The old try's XComs are gone by then, and what it writes lies among those of the new one."""
+    old, new = reporter(), reporter()
+    await old.alert(RULE, "submitted", snapshot("old"), "it was submitted")
+    airflow.xcoms.clear()  # as Airflow does when the new try starts
+    await new.alert(RULE, "submitted", snapshot("new"), "it was submitted")
+    await old.alert(RULE, "stopped", snapshot("old"), "the task was cleared")
+    for later in (reporter(), reporter()):  # a trigger that starts anew, and the kill of its task
+        await later.alert(RULE, "submitted", snapshot("new"), "it was submitted")
+        await later.alert(RULE, "stopped", snapshot("new"), "the task was marked failed")
+    assert sent == [("d-t-old", "submitted"), ("d-t-new", "submitted"), ("d-t-old", "stopped"), ("d-t-new", "stopped")]
 
 
 async def test_a_request_whose_asker_is_cancelled_gets_its_answer_before_the_next_one_asks() -> None:
