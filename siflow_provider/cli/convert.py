@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from siflow_provider.cli.forms import FileArgument
+from siflow_provider.cli.output import write
 from siflow_provider.errors import UsageError
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def export(
     name = _dag_id(dag_id, task, file) if dag or dag_id is not None else ""
     data, notes = shareable(task)
     sys.stderr.writelines(f"{note}\n" for note in notes)
-    sys.stdout.write(dag_source(name, data) if dag else write_yaml(data))
+    write(dag_source(name, data) if dag else write_yaml(data))
 
 
 def _dag_id(given: str | None, task: Task, file: Path) -> str:
@@ -168,7 +169,7 @@ def _import_manifest(file: Path, only: str | None) -> None:
     for job in chosen:
         sys.stderr.writelines(f"{job.task.kind} {job.name}: {note}\n" for note in job.notes)
         # every hidden value is a template here, so nothing is given away
-        sys.stdout.write(f"---\n# {job.task.kind} {job.name}\n{dump(job.task, reveal=True)}")
+        write(f"---\n# {job.task.kind} {job.name}\n{dump(job.task, reveal=True)}")
     sys.stderr.writelines(f"{note}\n" for note in beside)
 
 
@@ -181,7 +182,7 @@ def _import_dag(file: Path, task: str | None) -> None:
             hint="PyTorchJobOperator and RayJobOperator are looked for.",
         )
     for name, form in forms.items():
-        sys.stdout.write(f"---\n# task {name}\n{form}")
+        write(f"---\n# task {name}\n{form}")
 
 
 def _forms(file: Path) -> dict[str, str]:

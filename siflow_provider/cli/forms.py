@@ -85,7 +85,7 @@ def _report(results: list[tuple[str, tuple[Problem, ...], tuple[Problem, ...]]],
         for file, errors, warnings in results:
             write(f"{file}: {'ok' if not errors else f'{len(errors)} to mend'}\n")
             for word, problems in (("error", errors), ("warning", warnings)):
-                sys.stdout.writelines(f"  {word}: {problem}\n" for problem in problems)
+                write("".join(f"  {word}: {problem}\n" for problem in problems))
     if any(errors for _, errors, _ in results):
         raise typer.Exit(2)
 

@@ -12,7 +12,7 @@ import sys
 import typer
 
 from siflow_provider.cli import convert, discover, doctor, forms, gc, quota, run, runs
-from siflow_provider.cli.output import print_error, write
+from siflow_provider.cli.output import prepare_streams, print_error, write
 from siflow_provider.errors import PartialAnswer, SiflowError
 
 __all__ = ["app", "main"]
@@ -47,13 +47,15 @@ app.command("export")(convert.export)
 
 def main() -> None:
     """Run the command line; a user's mistake ends with a message and exit code 2, never with a traceback."""
+    prepare_streams()
     try:
-        app()
+        try:
+            app()
+        finally:
+            write("")  # what is still buffered, while a reader that has left (head, less) changes no exit code
     except SiflowError as error:
         print_error(str(error))
         sys.exit(4 if isinstance(error, PartialAnswer) else 2)
-    finally:
-        write("")  # what is still buffered, while a reader that has left (head, less) changes no exit code
 
 
 if __name__ == "__main__":

@@ -2,18 +2,47 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import datetime
+from pathlib import Path
 from typing import Any, TextIO
 
 from siflow_provider.core.status import Status
-from siflow_provider.errors import Problem
+from siflow_provider.errors import Problem, UsageError
 
-__all__ = ["print_error", "print_json", "print_table", "problem_data", "silence", "status_data", "write"]
+__all__ = [
+    "prepare_streams",
+    "print_error",
+    "print_json",
+    "print_table",
+    "problem_data",
+    "silence",
+    "status_data",
+    "write",
+]
+
+_BREAKS = re.compile(r"[\t\r\n]+")
+
+
+def prepare_streams() -> None:
+    """Make every text writable.
+
+    To a stream that the caller closed (`>&-`) it goes nowhere, and a character that the stream's encoding does not
+    have, or that is none (of a file's name that is no UTF-8), is written as its escape.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        stream = getattr(sys, name)
+        if stream is None:
+            # gets the number that was closed, so that nothing that is opened later takes the place of the stream
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - stays open
+        elif mode == "w" and isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def print_error(message: str) -> None:
@@ -32,23 +61,33 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
         from rich.box import SIMPLE_HEAD
         from rich.console import Console
         from rich.table import Table
+        from rich.text import Text
 
         table = Table(*columns, box=SIMPLE_HEAD)
         for row in rows:
-            table.add_row(*map(str, row))
+            table.add_row(*(Text(str(cell)) for cell in row))  # no markup: `[...]` is often part of a reason
         Console().print(table)
         return
-    write("".join("\t".join(map(str, line)) + "\n" for line in (columns, *rows)))
+    write("".join("\t".join(_BREAKS.sub(" ", str(cell)) for cell in line) + "\n" for line in (columns, *rows)))
 
 
 def write(text: str) -> bool:
-    """Write to stdout at once; False, and no error, when nobody reads it any more (`ps | head -1`)."""
+    """Write to stdout at once; False, and no error, when nobody reads it any more (`ps | head -1`).
+
+    Raises:
+        UsageError: it can't be written, such as to a full disk.
+    """
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:
         silence(sys.stdout)
         return False
+    except OSError as error:
+        silence(sys.stdout)
+        raise UsageError(
+            f"the output can't be written: {error.strerror}.", hint="Lead it elsewhere, or free some space."
+        ) from None
     return True
 
 
