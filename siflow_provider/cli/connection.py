@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import redirect_stdout
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from siflow_provider.backends.settings import Settings, parse_connection
 from siflow_provider.errors import UsageError
+from siflow_provider.spec.paths import expanded
 
 __all__ = ["DEFAULT_CONNECTION", "CatalogOption", "ConnOption", "JsonOption", "is_text", "settings_of"]
 
@@ -57,7 +57,7 @@ def _has_airflow_config() -> bool:
     """
     home = os.environ.get("AIRFLOW_HOME", "~/airflow")
     file = os.environ.get("AIRFLOW_CONFIG", f"{home}/airflow.cfg")
-    found = Path(os.path.expandvars(file)).expanduser().exists()
+    found = expanded(os.path.expandvars(file)).exists()
     return found or any(name.startswith(_STORE_VARIABLES) for name in os.environ)
 
 

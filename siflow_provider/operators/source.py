@@ -14,6 +14,7 @@ from siflow_provider.operators.templates import jinja_of
 from siflow_provider.spec.document import Document, as_mapping, is_file_name, read_document
 from siflow_provider.spec.dump import to_fields
 from siflow_provider.spec.load import check
+from siflow_provider.spec.paths import expanded
 from siflow_provider.spec.resolve import resolve
 from siflow_provider.spec.task import PyTorchJob, RayJob
 
@@ -30,7 +31,7 @@ __all__ = ["dag_path", "document_of", "rendered_content", "resolved_form", "unde
 
 def dag_path(owner: BaseOperator, path: str | Path) -> Path:
     """Return where a file is that an operator or sensor names: a relative path starts at the DAG file's folder."""
-    dag, named = owner.get_dag(), Path(path).expanduser()
+    dag, named = owner.get_dag(), expanded(path)
     return named if named.is_absolute() else Path(dag.fileloc if dag is not None else "").parent / named
 
 

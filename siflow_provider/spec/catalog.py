@@ -15,6 +15,7 @@ from siflow_provider.spec.catalog_model import Catalog
 from siflow_provider.spec.catalog_rules import dangling
 from siflow_provider.spec.document import Document, as_mapping, is_file_name, read_document
 from siflow_provider.spec.mix_up import refuse_task
+from siflow_provider.spec.paths import expanded
 from siflow_provider.spec.problems import problems_of
 from siflow_provider.spec.wording import kind_of
 
@@ -31,7 +32,7 @@ def load_catalog(source: Path | str | Mapping[str, Any]) -> Catalog:
         catalog = load_catalog("catalog.yaml")
     """
     if isinstance(source, Path) or (isinstance(source, str) and is_file_name(source)):
-        path = Path(source).expanduser()
+        path = expanded(source)
         try:
             stat = path.stat()
         except (OSError, ValueError):

@@ -16,6 +16,7 @@ from typing import Any
 import yaml
 
 from siflow_provider.errors import Problem, SpecError
+from siflow_provider.spec.paths import expanded
 
 __all__ = ["MISFITS", "Document", "faults_of", "is_file_name", "read_document", "read_text", "yaml_problem"]
 
@@ -78,7 +79,7 @@ def read_document(source: Path | str, *, what: str = "task", twice: list[Problem
         SpecError: no such file, not UTF-8, not YAML, not exactly one document, a key given twice.
     """
     if isinstance(source, Path) or is_file_name(source):
-        path = Path(source).expanduser()
+        path = expanded(source)
         text = read_text(path, what=what)
         return _read(_whole(text) if path.suffix == ".json" else text, name=str(path), what=what, twice=twice)
     return _read(source, name="", what=what, twice=twice)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
@@ -21,7 +22,7 @@ from siflow_provider.backends.local.stacks import dump_replicas
 from siflow_provider.backends.local.support import unsupported_fields, warning_lines
 from siflow_provider.core.protocol import FoundRun
 from siflow_provider.core.status import Phase, Status, is_selected
-from siflow_provider.errors import AccessDenied, BackendError, UnsupportedError, UsageError
+from siflow_provider.errors import AccessDenied, BackendError, BackendUnavailable, UnsupportedError, UsageError
 
 if TYPE_CHECKING:
     from siflow_provider.backends.settings import Settings
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from siflow_provider.spec.resolve import ResolvedTask
 
 __all__ = ["LocalBackend"]
+
+_PASSING = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE})
+"""Troubles of a file system that may pass; any other is of the folder itself."""
 
 
 class LocalBackend:
@@ -57,7 +61,7 @@ class LocalBackend:
         """Open the state directory.
 
         Raises:
-            UsageError: this is not Linux, or this user may not make the directory.
+            UsageError: this is not Linux, or this user can't have the directory there.
             BackendUnavailable: it can't be made now.
         """
         if sys.platform != "linux":
@@ -67,7 +71,9 @@ class LocalBackend:
             )
         try:
             self._opened = await off_loop(Runs.open, self._settings.state_dir)
-        except AccessDenied as error:
+        except (AccessDenied, BackendUnavailable, RuntimeError) as error:
+            if getattr(error.__cause__, "errno", None) in _PASSING:
+                raise
             hint = "Choose another folder: `state_dir` of the connection, or SIFLOW_LOCAL_STATE_DIR."
             raise UsageError(f"the state folder can't be made: {error}", hint=hint) from error
         return self

@@ -21,6 +21,7 @@ from siflow_provider.backends.local import namespace
 from siflow_provider.backends.local.store import write_json
 from siflow_provider.errors import UsageError
 from siflow_provider.spec.mount_paths import RAY_FOLDER
+from siflow_provider.spec.paths import expanded
 
 __all__ = ["View", "local_folder", "mount_view"]
 
@@ -51,7 +52,7 @@ def local_folder(mount: Mapping[str, Any]) -> Path | None:
     """Return the folder behind a mount; None when the catalog gives none. A volume's sub path lies below it."""
     if mount["local"] is None:
         return None
-    folder = Path(mount["local"]).expanduser()
+    folder = expanded(mount["local"])
     return folder / mount["sub_path"] if mount["source"] in ("volume", "shared_storage") else folder
 
 

@@ -126,9 +126,14 @@ class StateDir:
 
     @classmethod
     def open(cls, configured: str | None) -> StateDir:
-        """Return the directory that the settings, `SIFLOW_LOCAL_STATE_DIR` or the user's data folder name."""
-        data_home = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
-        chosen = configured or os.environ.get("SIFLOW_LOCAL_STATE_DIR") or str(Path(data_home) / "siflow")
+        """Return the directory that the settings, `SIFLOW_LOCAL_STATE_DIR` or the user's data folder name.
+
+        Raises:
+            RuntimeError: it lies in a home folder that nobody knows.
+            OSError: it can't be made.
+        """
+        data_home = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
+        chosen = configured or os.environ.get("SIFLOW_LOCAL_STATE_DIR") or f"{data_home}/siflow"
         state = cls(Path(chosen).expanduser().absolute())
         for name in ("runs", "by-run", "queue", "deleted", "clean-up", "new"):
             (state.path / name).mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -5,11 +5,10 @@ Every field of the form is in one of three groups: honoured, told as a warning, 
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from siflow_provider.backends.local.ray_plan import ray_unsupported, ray_warnings
 from siflow_provider.errors import Reason
 from siflow_provider.spec.compute import Reserved
+from siflow_provider.spec.paths import expanded
 from siflow_provider.spec.resolve import Mount, ResolvedTask
 
 __all__ = ["unsupported_fields", "warning_lines"]
@@ -85,7 +84,7 @@ def _folder_reason(mount: Mount, path: str) -> Reason | None:
         return Reason(
             path, "NoLocalFolder", f"{what} has no folder on this machine. Give it `local: FOLDER` in the catalog."
         )
-    folder = Path(mount.local).expanduser()
+    folder = expanded(mount.local)
     if (mount.source == "volume" and not mount.read_only) or folder.is_dir():
         return None
     return Reason(path, "FolderMissing", f"{what} should be in {folder}, which is not there. Make it, or mend `local`.")

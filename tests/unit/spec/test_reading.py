@@ -127,6 +127,7 @@ def test_file_that_cannot_be_read_says_which_and_why(tmp_path: Path) -> None:
     folder.mkdir()
     assert "there is no file" in only(tmp_path / "none.yaml")[1]
     assert "there is no file none.yaml" in only("none.yaml")[1]
+    assert "there is no file ~nobody-of-this-name/none.yaml" in only("~nobody-of-this-name/none.yaml")[1]
     assert "is not UTF-8 (byte 11)" in only(latin)[1]
     assert "can't be read" in only(folder)[1]
     assert "NUL" in only("a\0.yaml")[1]

@@ -25,6 +25,7 @@ from kubernetes_asyncio.config.kube_config import ConfigNode, KubeConfigLoader, 
 from siflow_provider.backends.kubernetes.cluster.plugin import run_plugin
 from siflow_provider.backends.kubernetes.cluster.tls import Certificates
 from siflow_provider.errors import UsageError
+from siflow_provider.spec.paths import expanded
 
 __all__ = ["FILE_LIFETIME", "Credentials", "credentials_of_files", "credentials_of_text"]
 
@@ -62,7 +63,7 @@ def credentials_of_files(paths: str, context: str, *, default: bool = False) -> 
         UsageError: no file, no such context, or a file that is no kubeconfig.
         BackendError: the plugin of the context's user gives no credentials.
     """
-    there = [path for part in paths.split(os.pathsep) if part and (path := Path(part).expanduser()).exists()]
+    there = [path for part in paths.split(os.pathsep) if part and (path := expanded(part)).exists()]
     if not there:
         raise UsageError(
             f"there is no kubeconfig at {paths}" + (", and no service account either." if default else "."),
@@ -111,7 +112,7 @@ class _Chosen:
 
     @staticmethod
     def path(node: Any, key: str) -> Path:
-        return _Chosen.folder(node) / Path(str(_part(node)[key])).expanduser()
+        return _Chosen.folder(node) / expanded(str(_part(node)[key]))
 
     @staticmethod
     def folder(node: Any) -> Path:

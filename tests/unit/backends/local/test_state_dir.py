@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import sys
@@ -106,6 +107,24 @@ async def test_state_folder_that_this_user_may_not_make_is_a_mistake_with_a_mend
 
     monkeypatch.setattr(Path, "mkdir", refuse)
     with pytest.raises(UsageError, match="SIFLOW_LOCAL_STATE_DIR"):
+        await LocalBackend(Settings(state_dir=str(tmp_path / "state"))).__aenter__()
+
+
+@pytest.mark.parametrize("folder", ["{there}/file/state", "~nobody-of-this-name/state"])
+async def test_state_folder_that_can_never_be_there_is_a_mistake_with_a_mend(tmp_path: Path, folder: str) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match=r"the state folder can't be made: .*SIFLOW_LOCAL_STATE_DIR"):
+        await LocalBackend(Settings(state_dir=folder.format(there=tmp_path))).__aenter__()
+
+
+async def test_full_disk_may_have_room_again_and_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path, *_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(BackendUnavailable, match=r"No space left on device\. Free some space"):
         await LocalBackend(Settings(state_dir=str(tmp_path / "state"))).__aenter__()
 
 
