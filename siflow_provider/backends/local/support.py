@@ -5,6 +5,8 @@ Every field of the form is in one of three groups: honoured, told as a warning, 
 
 from __future__ import annotations
 
+import os
+
 from siflow_provider.backends.local.ray_plan import ray_unsupported, ray_warnings
 from siflow_provider.errors import Reason
 from siflow_provider.spec.compute import Reserved
@@ -13,7 +15,8 @@ from siflow_provider.spec.resolve import Mount, ResolvedTask
 
 __all__ = ["unsupported_fields", "warning_lines"]
 
-_MAX_COMMAND_BYTES = 128 * 1024 - 1  # source: execve(2), MAX_ARG_STRLEN
+_MAX_TEXT_BYTES = 128 * 1024 - 1
+"""Of one argument, and of one variable with its name. source: execve(2), MAX_ARG_STRLEN"""
 
 
 def unsupported_fields(task: ResolvedTask) -> list[Reason]:
@@ -22,7 +25,7 @@ def unsupported_fields(task: ResolvedTask) -> list[Reason]:
         *_compute_reasons(task),
         *_kubernetes_reasons(task),
         *_mount_reasons(task),
-        *_command_reasons(task),
+        *_size_reasons(task),
         *ray_unsupported(task),
     ]
 
@@ -90,18 +93,26 @@ def _folder_reason(mount: Mount, path: str) -> Reason | None:
     return Reason(path, "FolderMissing", f"{what} should be in {folder}, which is not there. Make it, or mend `local`.")
 
 
-def _command_reasons(task: ResolvedTask) -> list[Reason]:
-    size = len(task.task.command.encode())
-    if size <= _MAX_COMMAND_BYTES:
-        return []
-    return [
+def _size_reasons(task: ResolvedTask) -> list[Reason]:
+    """Return what is too large for Linux to hand to a process."""
+    variables = {**task.env, **{name: value.reveal() for name, value in task.hidden.items()}}
+    sizes = {f"env.{name}": len(f"{name}={value}".encode()) for name, value in sorted(variables.items())}
+    sizes["command"] = len(task.task.command.encode())
+    out = [
         Reason(
-            "command",
+            path,
             "TooLong",
-            f"it is {size} bytes long and Linux passes at most {_MAX_COMMAND_BYTES} in one argument. "
-            "Put the script into a file.",
+            f"it is {size} bytes long and Linux passes at most {_MAX_TEXT_BYTES} in one "
+            f"{'argument' if path == 'command' else 'variable, its name included'}. Put it into a file.",
         )
+        for path, size in sizes.items()
+        if size > _MAX_TEXT_BYTES
     ]
+    room = os.sysconf("SC_ARG_MAX") - _MAX_TEXT_BYTES  # the rest is for what a replica gets from the machine
+    if not out and (total := sum(sizes.values())) > room:
+        text = f"with the command it is {total} bytes, and Linux passes about {room} to a process. Use files for some."
+        out.append(Reason("env", "TooLong", text))
+    return out
 
 
 def warning_lines(task: ResolvedTask) -> list[str]:

@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -141,6 +142,21 @@ async def test_missing_binary_ends_with_127_and_its_line(backend: LocalBackend) 
     assert status.failure is not None
     assert status.failure.exit_code == 127
     assert "no-such-program" in status.failure.last_lines[-1]
+
+
+@pytest.mark.parametrize(
+    ("path", "given"),
+    [
+        ("env.LONG", {"env": {"LONG": "x" * 131_072}}),
+        ("env.LONG", {"hidden": {"LONG": "x" * 131_072}}),
+        ("env", {"env": {f"MUCH_{number}": "x" * 100_000 for number in range(100)}}),
+    ],
+)
+async def test_environment_that_linux_hands_to_no_process_is_refused_by_name(
+    backend: LocalBackend, path: str, given: dict[str, Any]
+) -> None:
+    reasons = backend.unsupported(task("true", **given))
+    assert [(reason.path, reason.code) for reason in reasons] == [(path, "TooLong")]
 
 
 async def test_every_unsupported_field_is_named_with_its_reason(backend: LocalBackend) -> None:
