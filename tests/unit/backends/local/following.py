@@ -14,7 +14,7 @@ from siflow_provider.backends.local.backend import LocalBackend
 from siflow_provider.backends.local.processes import MARKER_ENV
 from siflow_provider.core.status import JobRef, LogCursor, Phase, Status
 
-__all__ = ["end_of", "has_ended", "lines_of", "processes_of", "running", "supervisor_of", "until"]
+__all__ = ["end_of", "has_ended", "lines_of", "processes_of", "running", "stacks_with", "supervisor_of", "until"]
 
 DEADLINE_SECONDS = 60.0
 
@@ -39,6 +39,16 @@ async def lines_of(backend: LocalBackend, ref: JobRef, replica: str = "master-0"
     """Return all lines of a replica of a run that ends."""
     async with asyncio.timeout(DEADLINE_SECONDS):
         return [line.text async for line in backend.logs(ref, (replica,), LogCursor())]
+
+
+async def stacks_with(backend: LocalBackend, ref: JobRef, text: str) -> dict[str, str]:
+    """Return the run's stack dumps as soon as one of them has the text."""
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        while True:
+            dumps = await backend.dump_stacks(ref)
+            if any(text in dump for dump in dumps.values()):
+                return dumps
+            await asyncio.sleep(0.2)
 
 
 async def until(condition: Callable[[], bool]) -> None:

@@ -14,13 +14,8 @@ import pytest
 
 from siflow_provider.backends.local.backend import LocalBackend
 from siflow_provider.backends.local.ray_leftovers import find_processes
-from siflow_provider.core.identity import Identity
-from siflow_provider.core.outcome import FollowPolicy
-from siflow_provider.core.protocol import RenderContext
-from siflow_provider.core.run import run
-from siflow_provider.core.status import Phase
-from siflow_provider.spec.resolve import Mount
-from tests.contract.life import Told
+from siflow_provider.core.status import JobRef, Phase
+from tests.unit.backends.local.following import stacks_with
 from tests.unit.backends.local.ray_tasks import (
     ask,
     family,
@@ -55,9 +50,16 @@ ray.get(group.ready(), timeout=60)
 table = ray.util.placement_group_table(group)
 print("spread over", len(set(table["bundles_to_node_id"].values())))
 where = ray.remote(num_cpus=0)(lambda: (greeting.WORDS, os.environ["COLOUR"], len(os.environ["TOKEN"]))).remote()
-print("task saw", ray.get(where), flush=True)
-while not os.path.exists(sys.argv[1]):
-    time.sleep(0.1)
+
+def works_until(go):
+    while not os.path.exists(go):
+        time.sleep(0.1)
+
+def waits_for_its_worker(work):
+    print("task saw", ray.get(where), flush=True)
+    ray.get(work)
+
+waits_for_its_worker(ray.remote(num_cpus=0)(works_until).remote(sys.argv[1]))
 """
 
 
@@ -80,6 +82,7 @@ async def test_command_and_runtime_env_reach_a_cluster_of_nodes_that_only_this_u
     assert [replica.name for replica in status.replicas] == ["submitter-0", "head-0", "worker-0"]
     log = state_dir / "runs" / ref.name / "logs" / "submitter-0.log"
     await wait_until(lambda: b"task saw" in log.read_bytes())
+    await expect_stacks_of_the_users_code(backend, ref)
     expect_loopback_only(family(state_dir, ref))
     expect_token_is_asked_for(status.links["dashboard"], state_dir, ref.name)
     expect_hidden(canary, status.links["dashboard"], state_dir, ref.name, temp_dir_of(state_dir, ref))
@@ -96,6 +99,24 @@ async def test_command_and_runtime_env_reach_a_cluster_of_nodes_that_only_this_u
     assert lines[-1] == '::siflow-result:: {"best": 7}'
     assert not (state_dir / "runs" / ref.name / "work" / "ray-temp-dir.json").exists()
     assert (state_dir / "runs" / ref.name / "work" / "ray-logs" / "gcs_server.out").exists()
+
+
+async def expect_stacks_of_the_users_code(backend: LocalBackend, ref: JobRef) -> None:
+    dumps = await stacks_with(backend, ref, "works_until")
+    assert sorted(dumps) == ["head-0", "submitter-0", "worker-0"]
+    assert "waits_for_its_worker" in dumps["submitter-0"]
+    text = "\n".join(dumps.values())
+    assert text.count("waits_for_its_worker") == 1
+    for word in (
+        "ray::IDLE",
+        "ray::JobSupervisor",
+        "Agent",
+        "ray-dashboard",
+        "dashboard.py",
+        "monitor.py",
+        "ray_node.py",
+    ):
+        assert word not in text
 
 
 def lines_of_plain_bash(token: str) -> list[str]:
@@ -251,49 +272,3 @@ async def test_runtime_env_that_can_not_be_made_is_told_in_ray_s_words(backend: 
     assert status.failure is not None
     assert "Ray refused the job" in status.failure.summary
     assert str(missing) in status.failure.summary
-
-
-async def test_volumes_and_shared_storage_stand_at_their_paths_on_every_node(
-    backend: LocalBackend, state_dir: Path, tmp_path: Path
-) -> None:
-    mount = Mount("volume", "team", "/volume/data", local=str(tmp_path / "team"))
-    ray = {"shared_storage": {"volume": "team", "clean_up": True}, "debug": {"keep_seconds": 1}}
-    command = """python - <<'PY'
-import os, ray
-ray.init(log_to_driver=False)
-def write(number):
-    for folder in (os.environ["SIFLOW_SHARED_STORAGE"], os.environ["SIFLOW_MOUNT_TEAM"]):
-        open(f"{folder}/{number}", "w").write("it")
-    return ray.get_runtime_context().get_node_id()
-tasks = [ray.remote(num_cpus=1, scheduling_strategy="SPREAD")(write).remote(number) for number in range(2)]
-ray.get(tasks)
-print("all see", sorted(os.listdir(os.environ["SIFLOW_SHARED_STORAGE"])))
-PY
-echo "at $SIFLOW_SHARED_STORAGE and $SIFLOW_MOUNT_TEAM" """
-    ref = await submit(backend, ray_task(command, workers=1, mounts=(mount,), ray=ray))
-    status = await wait_for(backend, ref)
-    lines = await lines_of(backend, ref)
-    assert status.phase is Phase.SUCCEEDED, (status.failure, lines)
-    assert "all see ['0', '1']" in lines
-    if any("mounted for this run alone" in event.text for event in status.events):
-        assert "at /tmp/ray and /volume/data" in lines
-    assert {path.name for path in (tmp_path / "team").iterdir()} == {"0", "1"}
-    folder = state_dir / "shared" / "siflow-ray" / ref.task_uuid
-    await backend.finish(ref)
-    await wait_until(lambda: not folder.exists())
-
-
-async def test_checkpoint_on_shared_storage_outlives_a_hang_and_goes_after_the_last_attempt(
-    backend: LocalBackend, state_dir: Path
-) -> None:
-    checkpoint = "$SIFLOW_SHARED_STORAGE/checkpoint"
-    command = f"""if [ -e {checkpoint} ]; then echo resumed from `cat {checkpoint}`; exit 7; fi
-echo step 3 > {checkpoint}; echo hangs; sleep 600"""
-    task = ray_task(command, ray={"shared_storage": {"volume": "team", "clean_up": True}})
-    policy = FollowPolicy(max_retries=1, retry_on=("hang",), hang_timeout=5)
-    identity = Identity.random()
-    end = await run(backend, task, RenderContext(identity=identity), policy, told := Told())
-    assert (end.outcome.ref.attempt, end.outcome.phase) == (2, Phase.FAILED), told.notes
-    assert "resumed from step 3" in [line.text for line in told.lines]
-    folder = state_dir / "shared" / "siflow-ray" / identity.task_uuid
-    await wait_until(lambda: not folder.exists())
