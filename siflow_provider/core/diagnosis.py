@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from siflow_provider.core.failure_marks import LINE_MARKS, REASON_MARKS, Mark
 from siflow_provider.core.status import Failure, FailureClass
+from siflow_provider.core.veil import Veil
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,6 +49,7 @@ class Evidence:
         reason: the backend's own word, such as `Evicted` or `ErrImagePull`.
         last_lines: its last log lines, oldest first.
         events: what the backend said around the failure, oldest first.
+        veil: over the run's hidden values. A summary quotes the beginning of a text, and half a value can't be masked.
     """
 
     replica: str | None = None
@@ -57,6 +59,13 @@ class Evidence:
     reason: str = ""
     last_lines: tuple[str, ...] = ()
     events: tuple[str, ...] = ()
+    veil: Veil = Veil()  # noqa: RUF009 - frozen
+
+    def veiled(self) -> Evidence:
+        """Return it with each hidden value in its texts masked."""
+        over = self.veil.over
+        lines, events = (tuple(map(over, texts)) for texts in (self.last_lines, self.events))
+        return replace(self, reason=over(self.reason), last_lines=lines, events=events)
 
     @property
     def who(self) -> str:
@@ -83,11 +92,12 @@ def signal_of(exit_code: int | None) -> str | None:
 
 
 def diagnose(evidence: Evidence) -> Failure:
-    """Return the failure that the evidence speaks for.
+    """Return the failure that the evidence speaks for, with hidden values masked.
 
     What the backend or the system says for certain goes before what the last lines tell, and these before the bare
     exit code. Of the lines the last telling one decides: it is the nearest to the end.
     """
+    evidence = evidence.veiled()
     if evidence.out_of_memory:
         return _failure(
             evidence,
@@ -105,14 +115,15 @@ def diagnose(evidence: Evidence) -> Failure:
     return _by_exit_code(evidence)
 
 
-def with_last_lines(failure: Failure, lines: Sequence[str]) -> Failure:
+def with_last_lines(failure: Failure, lines: Sequence[str], veil: Veil) -> Failure:
     """Return the failure with a replica's last lines as evidence, which a backend that has no logs could not judge by.
 
-    Where only the exit code had spoken, the lines decide the class; what the system said for certain stays.
+    Where only the exit code had spoken, the lines decide the class; what the system said for certain stays. Hidden
+    values are masked in the lines.
     """
     if failure.last_lines or not lines:
         return failure
-    shown = tuple(lines)[-MAX_LAST_LINES:]
+    shown = tuple(veil.over(line) for line in lines[-MAX_LAST_LINES:])
     if failure.exit_code is None or failure.category not in {FailureClass.CODE, FailureClass.PLATFORM}:
         return failure.model_copy(update={"last_lines": shown})
     evidence = Evidence(failure.replica, failure.rank, failure.exit_code, last_lines=shown, events=failure.events)

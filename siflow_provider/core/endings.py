@@ -81,7 +81,7 @@ def _expired(
 
 
 def _with_evidence(failure: Failure, status: Status, last_lines: Callable[[str | None], Sequence[str]]) -> Failure:
-    return with_last_lines(_with_events(failure, status), last_lines(failure.replica))
+    return with_last_lines(_with_events(failure, status), last_lines(failure.replica), status.veil)
 
 
 def _with_events(failure: Failure, status: Status) -> Failure:

@@ -91,7 +91,9 @@ class _Follower:
         self._links = Checkpoints(
             "where the run can be looked at", no_links, self._links_now, reporter.links, reporter, pause=_LINKS_SECONDS
         )
-        self._pump = LogPump(backend, ref, policy, reporter, cursor=cursor, clock=clock, on_line=self._checkpoints.move)
+        self._pump = LogPump(
+            backend, ref, policy, reporter, cursor=cursor, clock=clock, on_line=self._checkpoints.move, over=self._over
+        )
         self._meter = Meter(ref, reporter, sizes)
         self._alarms = Alarms(policy.alerts, reporter)
         self._narrator = Narrator(reporter, told_until=policy.told_until)
@@ -149,6 +151,9 @@ class _Follower:
             self._alarms.fire("submitted", status, f"{self._ref.name} was submitted to {self._backend.name}")
         if status.phase is Phase.RUNNING or status.running_at is not None:
             self._alarms.fire("started", status, f"{self._ref.name} runs")
+
+    def _over(self, text: str) -> str:
+        return text if self._sight is None else self._sight.status.veil.over(text)
 
     def _links_now(self) -> dict[str, str]:
         return {} if self._sight is None else dict(self._sight.status.links)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from siflow_provider.core.veil import Veil
 
-__all__ = ["MAX_LINE_BYTES", "first_piece", "lookahead", "pieces", "settled"]
+__all__ = ["MAX_LINE_BYTES", "behind_cut", "first_piece", "lookahead", "pieces", "settled"]
 
 MAX_LINE_BYTES = 16 * 1024
 _CHARACTER_BYTES = 4
@@ -87,6 +87,22 @@ def settled(content: bytes, veil: Veil) -> int:
         return size
     text = _text(content[:size])
     return _bytes(text, veil.settled(text))
+
+
+def behind_cut(text: str, veil: Veil) -> str:
+    r"""Return the end of a log that was cut anywhere, without what may be the end of a hidden value.
+
+    Args:
+        text: from the cut on.
+        veil: over the run's hidden values.
+
+    Example:
+        >>> from siflow_provider.core.veil import Veil
+        >>> behind_cut("cr3t was the token\nbye", Veil.of(["s3cr3t"]))
+        'was the token\nbye'
+    """
+    line, end, rest = text.partition("\n")
+    return line[veil.cut(line, min(veil.reach, len(line))) :] + end + rest
 
 
 def _whole_characters(data: bytes) -> int:

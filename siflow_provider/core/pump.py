@@ -61,9 +61,10 @@ class LogPump:
         cursor: LogCursor,
         clock: Callable[[], datetime],
         on_line: Callable[[], None],
+        over: Callable[[str], str] = str,
     ) -> None:
         self._positions = dict(cursor.positions)
-        self.results = ResultReader()
+        self.results = ResultReader(over)
         self.active_at: datetime | None = clock()
         self._backend, self._ref, self._reporter, self._clock = backend, ref, reporter, clock
         self._on_line = on_line

@@ -12,6 +12,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from siflow_provider.core.status import LogLine
 
 __all__ = ["MARKER", "MAX_RESULT_BYTES", "RESULTS_ENV", "ResultReader", "result_line"]
@@ -45,9 +47,13 @@ class ResultReader:
 
     Keeps no more than the size limit of an unfinished line. Nothing it meets ever fails the task: what is wrong comes
     back as a note for the user.
+
+    Args:
+        over: masks hidden values in what a note quotes: half of one can't be masked any more.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, over: Callable[[str], str] = str) -> None:
+        self._over = over
         self.value: Any = None
         self.found = False
         self._parts: list[str] = []
@@ -82,7 +88,7 @@ class ResultReader:
         try:
             value = json.loads(text, parse_constant=_refuse)
         except (ValueError, RecursionError) as error:
-            return f"the result is not JSON ({error}), so it is left out. It begins with {text[:80]!r}."
+            return f"the result is not JSON ({error}), so it is left out. It begins with {self._over(text)[:80]!r}."
         if _depth(value) > _DEEPEST:
             return f"the result is nested more than {_DEEPEST} levels deep, so it is left out."
         self.value, self.found = value, True

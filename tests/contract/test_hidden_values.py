@@ -129,6 +129,17 @@ async def test_it_is_masked_in_each_piece_of_a_line_that_is_cut_where_it_stands(
         assert not any(f"{secret[at:]}, and on" in text for at in range(len(secret)))
 
 
+async def test_it_is_masked_where_the_failure_s_summary_quotes_the_beginning_of_a_long_line(
+    world: World, backend: TrainingBackend, secret: str
+) -> None:
+    command = """echo "ValueError: $(head -c 280 /dev/zero | tr '\\0' x)$SECRET is no token" >&2; exit 3"""
+    task = world.task(command, hidden={"SECRET": secret})
+    ended = await run(backend, task, context(), follow_policy(task), Told(), quota="require")
+    assert ended.outcome.failure is not None
+    assert "xx***" in ended.outcome.failure.summary
+    assert "canary" not in f"{ended.outcome.model_dump_json()} {await backend.status(ended.outcome.ref)!r}"
+
+
 async def test_it_is_masked_wherever_a_reader_of_a_long_line_goes_on(
     world: World, backend: TrainingBackend, secret: str
 ) -> None:

@@ -173,8 +173,6 @@ class Attempt:
             return
         killed = ending.exit_code == _SIGKILLED and oom_kills() > self._oom_kills
         failure = failure_of(self._folder, self._state, ending, out_of_memory=killed)
-        # the training may print a value in its last lines, and these are kept and shown to whoever asks for the run
-        failure = self._state.veil.over_failure(failure)
         self._save(phase=Phase.FAILED, reason=failure.summary, failure=failure, ended_at=datetime.now(UTC))
 
     # -- the end

@@ -8,8 +8,10 @@ from siflow_provider.backends.local.record import RunState, Submission
 from siflow_provider.backends.local.runner import Ending
 from siflow_provider.backends.local.store import RunFolder
 from siflow_provider.core.diagnosis import MAX_LAST_LINES, Evidence, diagnose
+from siflow_provider.core.pieces import behind_cut
 from siflow_provider.core.results import MAX_RESULT_BYTES, result_line
 from siflow_provider.core.status import Failure, main_replica
+from siflow_provider.core.veil import Veil
 
 __all__ = ["failure_of", "last_lines", "oom_kills", "report_results"]
 
@@ -18,8 +20,8 @@ _LAYOUT_ROOM = 4
 _SHOWN_EVENTS = 5
 
 
-def last_lines(path: Path, count: int = MAX_LAST_LINES) -> tuple[str, ...]:
-    """Return the last lines of a log, oldest first; () when there is none."""
+def last_lines(path: Path, veil: Veil) -> tuple[str, ...]:
+    """Return the last lines of a log, oldest first; () when there is none. No hidden value is cut in them."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, 2)
@@ -27,7 +29,8 @@ def last_lines(path: Path, count: int = MAX_LAST_LINES) -> tuple[str, ...]:
             text = file.read().decode("utf-8", "replace")
     except OSError:
         return ()
-    return tuple(text.splitlines()[-count:])
+    whole = text if size <= _TAIL_BYTES else behind_cut(text, veil)
+    return tuple(whole.splitlines()[-MAX_LAST_LINES:])
 
 
 def report_results(folder: RunFolder, submission: Submission) -> str:
@@ -58,8 +61,11 @@ def report_results(folder: RunFolder, submission: Submission) -> str:
 
 
 def failure_of(folder: RunFolder, state: RunState, ending: Ending, *, out_of_memory: bool) -> Failure:
-    """Return the failure with its class, the first failing replica and its last lines."""
-    lines = last_lines(folder.logs / f"{ending.replica}.log") if ending.replica else ()
+    """Return the failure with its class, the first failing replica and its last lines.
+
+    The training may print a hidden value in them, and they are kept and shown to whoever asks: it is masked.
+    """
+    lines = last_lines(folder.logs / f"{ending.replica}.log", state.veil) if ending.replica else ()
     evidence = Evidence(
         replica=ending.replica,
         rank=ending.rank,
@@ -68,6 +74,7 @@ def failure_of(folder: RunFolder, state: RunState, ending: Ending, *, out_of_mem
         reason=ending.summary,
         last_lines=lines,
         events=tuple(event.text for event in state.events if event.warning)[-_SHOWN_EVENTS:],
+        veil=state.veil,
     )
     return diagnose(evidence)
 

@@ -119,9 +119,9 @@ class Observer:
 
     async def _failure(self, ref: JobRef, task: Brief, mark: Mark, pods: Sequence[Pod]) -> Failure:
         replicas = replicas_of(pods, mark, Phase.FAILED)
-        name = failed_first(replicas)
+        name, veil = failed_first(replicas), read_veil(task)
         if name is None:
-            return read_veil(task).over_failure(diagnose(Evidence(reason=task.status_msg)))
+            return diagnose(Evidence(reason=task.status_msg, veil=veil))
         replica, pod = replicas[name]
         why = pod.why or task.status_msg
         evidence = Evidence(
@@ -130,9 +130,10 @@ class Observer:
             exit_code=pod.exit_code,
             out_of_memory="oomkilled" in why.lower().replace(" ", ""),
             reason=why,
-            last_lines=await self._last_lines(ref, name, pod, read_veil(task)),
+            last_lines=await self._last_lines(ref, name, pod, veil),
+            veil=veil,
         )
-        return read_veil(task).over_failure(diagnose(evidence))
+        return diagnose(evidence)
 
     async def _last_lines(self, ref: JobRef, replica: str, pod: Pod, veil: Veil) -> tuple[str, ...]:
         """Return the last lines of a replica; () when they can't be read: a failure is told without them as well."""

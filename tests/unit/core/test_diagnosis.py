@@ -4,6 +4,7 @@ import pytest
 
 from siflow_provider.core.diagnosis import Evidence, diagnose, signal_of, with_last_lines
 from siflow_provider.core.status import FailureClass
+from siflow_provider.core.veil import Veil
 
 Class = FailureClass
 
@@ -168,7 +169,7 @@ def test_exit_codes_over_128_are_signals_only_where_there_is_such_a_signal() -> 
 def test_lines_that_are_read_later_decide_what_only_the_exit_code_had_told() -> None:
     told = diagnose(Evidence("worker-1", 2, 1))
     assert told.category is Class.CODE
-    failure = with_last_lines(told, ["step 1", "FileNotFoundError: '/volume/x'"])
+    failure = with_last_lines(told, ["step 1", "FileNotFoundError: '/volume/x'"], Veil())
     assert failure.category is Class.DATA_PATH
     assert failure.summary == "worker-1 (rank 2) ended with exit code 1: FileNotFoundError: '/volume/x'"
     assert failure.last_lines == ("step 1", "FileNotFoundError: '/volume/x'")
@@ -176,7 +177,21 @@ def test_lines_that_are_read_later_decide_what_only_the_exit_code_had_told() -> 
 
 def test_lines_that_are_read_later_change_nothing_that_is_certain() -> None:
     told = diagnose(Evidence("worker-1", 2, 137, reason="Evicted"))
-    failure = with_last_lines(told, ["ModuleNotFoundError: No module named 'x'"])
+    failure = with_last_lines(told, ["ModuleNotFoundError: No module named 'x'"], Veil())
     assert failure.category is Class.NODE_LOST
     assert failure.last_lines
-    assert with_last_lines(failure, ["other"]) == failure
+    assert with_last_lines(failure, ["other"], Veil()) == failure
+
+
+@pytest.mark.parametrize("before", range(285, 300))
+def test_a_hidden_value_where_a_summary_is_cut_is_not_halved(before: int) -> None:
+    veil = Veil.of(["canary-7391-of-the-test"])
+    line = f"ValueError: {'x' * (before - 12)}canary-7391-of-the-test"
+    evidence = Evidence("master-0", 0, 1, reason=line, last_lines=(line,), events=(line,), veil=veil)
+    for failure in (
+        diagnose(evidence),
+        with_last_lines(diagnose(Evidence("master-0", 0, 1)), [line], veil),
+        diagnose(Evidence(reason=f"ErrImagePull: {line[14:]}", veil=veil)),
+    ):
+        assert "xx*" in failure.summary
+        assert "can" not in failure.model_dump_json()

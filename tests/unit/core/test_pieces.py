@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from siflow_provider.core.pieces import first_piece, pieces, settled
+from siflow_provider.core.pieces import behind_cut, first_piece, pieces, settled
 from siflow_provider.core.veil import Veil
 from tests.drawing import examples
 
@@ -77,3 +78,14 @@ def test_bytes_that_are_no_text_move_no_cut() -> None:
     veil = Veil.of(VALUES)
     line = b"\xff\xfe\xe4" * 6 + b" canary-7391 \xf0\x9f"
     assert list(pieces(line, LIMIT, veil)) == [b"\xff\xfe\xe4" * 6 + b" ", b"canary-7391 \xf0\x9f"]
+
+
+@pytest.mark.parametrize("inside", range(1, len(VALUES[0])))
+def test_the_end_of_a_log_that_was_cut_in_a_hidden_value_begins_behind_it(inside: int) -> None:
+    veil = Veil.of(VALUES[:1])
+    assert veil.over(behind_cut(f"{VALUES[0][inside:]} canary-7391 canary-7391 end\nlast", veil)).endswith(
+        "*** end\nlast"
+    )
+    assert "7391" not in veil.over(behind_cut(f"{VALUES[0][inside:]} canary-7391 canary-7391 end\nlast", veil))
+    assert behind_cut(f"{VALUES[0][inside:]}\ncanary-7391", veil) == "\ncanary-7391"
+    assert behind_cut("all of it\nis there", Veil()) == "all of it\nis there"

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from siflow_provider.core.results import MARKER, MAX_RESULT_BYTES, ResultReader, result_line
 from siflow_provider.core.status import LogLine
+from siflow_provider.core.veil import Veil
 
 PIECE = 16 * 1024
 
@@ -100,6 +101,13 @@ def test_what_can_not_be_used_is_told_in_one_note(text: str, word: str) -> None:
     assert not reader.found
     assert feed(reader, f"{MARKER} 1") == []
     assert reader.value == 1
+
+
+def test_a_hidden_value_where_the_quoted_beginning_ends_is_not_halved() -> None:
+    reader = ResultReader(Veil.of(["canary-7391"]).over)
+    (note,) = feed(reader, f"{MARKER} {'x' * 75}canary-7391")
+    assert "xx***'" in note
+    assert "can" not in note.removeprefix(note.partition("begins with")[0])
 
 
 def test_the_largest_result_is_taken() -> None:

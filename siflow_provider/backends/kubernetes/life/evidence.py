@@ -15,6 +15,7 @@ from siflow_provider.backends.kubernetes.state.objects import uid
 from siflow_provider.backends.kubernetes.state.replicas import replica_names
 from siflow_provider.core.diagnosis import MAX_LAST_LINES
 from siflow_provider.core.diagnosis import with_last_lines as judged_with
+from siflow_provider.core.pieces import settled
 from siflow_provider.core.status import main_replica
 from siflow_provider.errors import BackendError
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from siflow_provider.backends.kubernetes.cluster.shared import Cluster
     from siflow_provider.backends.kubernetes.state.objects import Object, Seen
     from siflow_provider.core.status import Status
+    from siflow_provider.core.veil import Veil
 
 __all__ = ["veiled", "with_last_lines"]
 
@@ -37,8 +39,8 @@ async def with_last_lines(cluster: Cluster, status: Status, seen: Seen) -> Statu
         replica = failure.replica or main_replica(status.ref.kind)
         names = replica_names(status.ref.kind, job, seen.pods)
         pod = next((pod for pod in seen.pods if names.get(uid(pod)) == replica), None)
-        lines = () if pod is None else await _tail(cluster, pod, replica)
-        failure = judged_with(failure, lines)
+        lines = () if pod is None else await _tail(cluster, pod, replica, status.veil)
+        failure = judged_with(failure, lines, status.veil)
     return replace(status, failure=failure)
 
 
@@ -56,16 +58,19 @@ def veiled(status: Status) -> Status:
     )
 
 
-async def _tail(cluster: Cluster, pod: Object, replica: str) -> tuple[str, ...]:
+async def _tail(cluster: Cluster, pod: Object, replica: str, veil: Veil) -> tuple[str, ...]:
+    """Return the last lines of a replica, () when they can't be read; a limit at their end cuts no hidden value."""
     metadata: Any = pod["metadata"]
     query = {"container": main_container(pod, replica), "tailLines": str(MAX_LAST_LINES), "limitBytes": str(_BYTES)}
-    text = bytearray()
+    read = bytearray()
     try:
         async with aclosing(
             cluster.api.stream(PODS.path(metadata["namespace"], metadata["name"], "log"), query, silence=10.0)
         ) as chunks:
             async for chunk in chunks:
-                text += chunk
+                read += chunk
     except BackendError:  # the evidence is a help, and never worth an error
         return ()
-    return tuple(text.decode(errors="replace").splitlines()[-MAX_LAST_LINES:])
+    text = bytes(read)
+    whole = text if len(text) < _BYTES else text[: settled(text, veil)]
+    return tuple(whole.decode(errors="replace").splitlines()[-MAX_LAST_LINES:])

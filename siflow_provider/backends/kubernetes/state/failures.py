@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from siflow_provider.backends.kubernetes.state.objects import Object, condition, dig
 from siflow_provider.core.diagnosis import Evidence, diagnose
+from siflow_provider.core.pieces import behind_cut
 from siflow_provider.core.status import Failure, FailureClass, Phase
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ _KILLED_BY_OTHERS = frozenset({143, 137})
 _LAST = datetime.max.replace(tzinfo=UTC)
 _DRIVER_CODE = re.compile(r"exit code (-?\d+)")
 _DRIVER_LOG = re.compile(r"last available logs \(truncated to [\d,]+ chars\):\s*\n", re.IGNORECASE)
+_DRIVER_LOG_CHARACTERS = 20_000
 _CAUSES = {
     "MaximumExecutionTimeExceeded": (
         FailureClass.TIMEOUT,
@@ -116,7 +118,8 @@ def deleted_failure(view: View, member: Member) -> Failure:
     """Return the failure of a replica whose pod somebody deleted while it ran."""
     cause = member.pod.cause if member.pod is not None else ""
     reason = cause or f"its pod{_where(member)} was deleted by somebody while it ran"
-    failure = diagnose(Evidence(replica=member.name, rank=member.rank, reason=reason, events=warnings(view)))
+    evidence = Evidence(member.name, member.rank, reason=reason, events=warnings(view), veil=view.veil)
+    failure = diagnose(evidence)
     return _placed(failure, member) if cause else failure
 
 
@@ -149,6 +152,7 @@ def member_failure(view: View, member: Member) -> Failure:
             out_of_memory=pod.out_of_memory,
             reason=pod.cause or pod.reason,
             events=warnings(view),
+            veil=view.veil,
         )
     )
     return _placed(failure, member)
@@ -156,14 +160,17 @@ def member_failure(view: View, member: Member) -> Failure:
 
 def of_run(view: View, reason: str) -> Failure:
     """Return the failure of a run of which no replica tells why; `reason` is the controller's own word."""
-    return diagnose(Evidence(reason=reason, events=warnings(view)))
+    return diagnose(Evidence(reason=reason, events=warnings(view), veil=view.veil))
 
 
 def driver_failure(view: View, message: str) -> Failure:
     """Return the failure of a Ray job whose driver ended; Ray's message holds exit code and last lines."""
     code = _DRIVER_CODE.search(message)
     parts = _DRIVER_LOG.split(message, maxsplit=1)
-    lines = tuple(line for line in parts[1].splitlines() if line.strip()) if len(parts) > 1 else ()
+    log = parts[1] if len(parts) > 1 else ""
+    if len(message) >= _DRIVER_LOG_CHARACTERS:
+        log = behind_cut(log, view.veil)
+    lines = tuple(line for line in log.splitlines() if line.strip())
     number = int(code[1]) if code is not None else None
     failure = diagnose(
         Evidence(
@@ -172,6 +179,7 @@ def driver_failure(view: View, message: str) -> Failure:
             reason=parts[0].strip().rstrip(",:"),
             last_lines=lines,
             events=warnings(view),
+            veil=view.veil,
         )
     )
     # its lines are in the submitter's log, but it ran on the head

@@ -20,7 +20,7 @@ from siflow_provider.core.moves import Moves
 from siflow_provider.core.origin import Origin
 from siflow_provider.core.veil import Veil
 
-__all__ = ["notes", "stopped_by"]
+__all__ = ["notes", "stopped_by", "veil_of"]
 
 
 def stopped_by(job: Object) -> str:
@@ -38,7 +38,7 @@ def notes(job: Object) -> dict[str, Any]:
         "links": _links(job),
         "moves": Moves.of(marks),
         "origin": Origin.of(marks),
-        "veil": _veil(marks.get(ANNOTATION_VEIL, "")),
+        "veil": veil_of(job),
     }
 
 
@@ -64,7 +64,9 @@ def _templates(text: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _veil(text: str) -> Veil:
+def veil_of(job: Object) -> Veil:
+    """Return the veil over the run's hidden values; an empty one without."""
+    text = marks_of(job).get(ANNOTATION_VEIL, "")
     try:
         return Veil.model_validate_json(text) if text else Veil()
     except ValidationError:

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from siflow_provider.backends.kubernetes.state.events import events_by_uid, shown_events
+from siflow_provider.backends.kubernetes.state.notes import veil_of
 from siflow_provider.backends.kubernetes.state.objects import Object, Seen, dig, is_true, moment, uid
 from siflow_provider.backends.kubernetes.state.queue import queue_of
 from siflow_provider.backends.kubernetes.state.replicas import Member, fallen, members, replica_names
@@ -15,6 +16,8 @@ from siflow_provider.core.status import Event, Failure, JobRef, Phase
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from siflow_provider.core.veil import Veil
 
 __all__ = ["SETTLE_SECONDS", "Verdict", "View"]
 
@@ -89,6 +92,11 @@ class View:
     def events(self) -> tuple[Event, ...]:
         """Events that a person should read, oldest first."""
         return shown_events(self.seen.events, self.names)
+
+    @cached_property
+    def veil(self) -> Veil:
+        """Over the run's hidden values."""
+        return veil_of(self.job)
 
     @property
     def sees_pods(self) -> bool:
