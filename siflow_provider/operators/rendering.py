@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator, XComArg
@@ -43,8 +44,32 @@ class RendersForms(BaseOperator):
         super()._set_xcomargs_dependencies()
         come_after(self)
 
-    def _do_render_template_fields(self, *args: Any, **kwargs: Any) -> None:
-        super()._do_render_template_fields(*args, **kwargs)
+    @property
+    def made_of_mapped(self) -> bool:
+        """Whether a worker made it of a mapped task, for one task instance."""
+        return bool(getattr(self, "_BaseOperator__from_mapped", False))
+
+    def _wrapped(self, value: Any) -> Any:
+        """Return an argument with its hidden values wrapped.
+
+        What is mapped over and was pulled stays the same object, by which rendering knows that it is no template; the
+        rest of a mapped task's arguments was wrapped when the DAG file was read.
+        """
+        return value if self.made_of_mapped else hide(value)
+
+    def _do_render_template_fields(
+        self,
+        parent: Any,
+        template_fields: Iterable[str],
+        context: Context,
+        jinja_env: jinja2.Environment,
+        seen_oids: set[int],
+    ) -> None:
+        # `expand_kwargs` takes another task's output in one of its mappings for pulled already, and it is not
+        # source: Airflow 3.3.2 airflow/sdk/definitions/_internal/expandinput.py ListOfDictsExpandInput.resolve
+        given = (getattr(parent, name, None) for name in template_fields)
+        pulled = seen_oids - {id(value) for value in given if isinstance(value, XComArg)}
+        super()._do_render_template_fields(parent, template_fields, context, jinja_env, pulled)
         with airflow_errors():
             self.settle_form()
 
@@ -58,7 +83,10 @@ class RendersForms(BaseOperator):
         """Render as every operator does, and models and hidden values too; a hidden value is masked at once.
 
         Native rendering leaves alone what is no template, and hidden values, which are texts whatever they look like.
+        What another task pushed is data and no template, also when it is mapped over.
         """
+        if seen_oids and id(content) in seen_oids:
+            return hide(content)
         jinja_env = jinja_env or self.get_template_env()
         native = is_native(jinja_env)
         if isinstance(content, BaseModel):

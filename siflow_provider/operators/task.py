@@ -21,7 +21,7 @@ from siflow_provider.links import LINKS
 from siflow_provider.operators.arguments import KillAction, Logs, QuotaPolicy
 from siflow_provider.operators.bridge import Interrupt, run_blocking
 from siflow_provider.operators.deferral import deferral
-from siflow_provider.operators.form import conceal, form_fields, hide, hide_defaults
+from siflow_provider.operators.form import conceal, form_fields, hide_defaults
 from siflow_provider.operators.keywords import refuse, unknown_keywords, without, wrong_waits
 from siflow_provider.operators.leg import advance, launch_and_look, run_to_end, tell_end
 from siflow_provider.operators.order import check_at_parse, order_of, prefix_of, spec_fields
@@ -131,12 +131,12 @@ class SiflowTaskOperator(RendersForms):
         defaults = airflow.get("default_args") or {}
         names = form_fields(self.model)
         for name in (*names, *OPTIONS):
-            setattr(self, name, hide(arguments[name]))
+            setattr(self, name, self._wrapped(arguments[name]))
         self.weak_fields = frozenset(
             name for name in names if name in defaults and name not in self._given and arguments[name] is defaults[name]
         )
         hide_defaults(self.get_dag())
-        if getattr(self, "_BaseOperator__from_mapped", False):
+        if self.made_of_mapped:
             refuse((*self._unknown, *wrong_waits(self)), task_id=self.task_id)
             return  # made anew in the worker, which checks the rendered form
         wrong = self._unknown

@@ -15,7 +15,7 @@ from siflow_provider.core.room import Demand, News, Room, look_for_room
 from siflow_provider.errors import BackendUnavailable, NeverAdmissibleError, UnsupportedError, UsageError
 from siflow_provider.hooks.siflow import DEFAULT_CONN_ID, SiflowHook
 from siflow_provider.operators.bridge import run_blocking
-from siflow_provider.operators.form import conceal, hide, hide_defaults
+from siflow_provider.operators.form import conceal, hide_defaults
 from siflow_provider.operators.keywords import refuse
 from siflow_provider.operators.rendering import RendersForms
 from siflow_provider.operators.source import dag_path
@@ -79,12 +79,12 @@ class QuotaSensor(RendersForms, SiflowSensor):
                 f"QuotaSensor {self.task_id!r}: {task.task_id!r} is mapped and has as many forms as inputs.",
                 hint="Give the sensor the form itself, or map the sensor over the same inputs.",
             )
-        self.task = hide(task)
+        self.task = self._wrapped(task)
         hide_defaults(self.get_dag())
         operator = task if isinstance(task, SiflowTaskOperator) else None
         self.conn_id = conn_id or (operator.conn_id if operator is not None else DEFAULT_CONN_ID)
         self.catalog = catalog
-        if getattr(self, "_BaseOperator__from_mapped", False):
+        if self.made_of_mapped:
             refuse(self._wrong, task_id=self.task_id)
         else:
             check_at_parse(self, self._wrong)

@@ -13,8 +13,9 @@ from pydantic import AfterValidator, ValidationInfo
 from siflow_provider.spec.base import Mode, is_unknown, mode_of
 from siflow_provider.spec.containers import STRUCTURE
 from siflow_provider.spec.plain_data import plain_faults
-from siflow_provider.spec.wording import kind_of, none_of, quote, suggest
-from siflow_provider.spec.wrongs import Wrongs
+from siflow_provider.spec.scalars import whole
+from siflow_provider.spec.wording import kind_of, none_of, suggest
+from siflow_provider.spec.wrongs import Wrong, Wrongs
 
 __all__ = ["Toleration", "checked_patch", "sizing_patch"]
 
@@ -28,8 +29,11 @@ def _checked_toleration(value: dict[str, Any], info: ValidationInfo) -> dict[str
     for key in _KEYS[:4]:
         wrongs.extend(_word_faults(key, value.get(key), mode))
     seconds = value.get("tolerationSeconds")
-    if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, int)) and not is_unknown(seconds):
-        wrongs.append((".tolerationSeconds", f"{quote(seconds)} is not a whole number"))
+    if seconds is not None and not is_unknown(seconds):
+        try:
+            value = {**value, "tolerationSeconds": whole(seconds)}  # a rendered template is the text of one
+        except Wrong as error:
+            wrongs.append((".tolerationSeconds", str(error)))
     if value.get("operator") == "Exists" and value.get("value"):
         wrongs.append((".value", "must be left out with operator Exists"))
     if wrongs:
