@@ -10,12 +10,13 @@ from airflow.sdk import BaseOperator, XComArg
 from pydantic import BaseModel
 
 from siflow_provider.hooks.process import mask_now
-from siflow_provider.operators.form import hide, hide_defaults, is_hidden_form, unfold
+from siflow_provider.operators.form import SOURCES, hide, hide_defaults, is_hidden_form, unfold
 from siflow_provider.operators.keywords import refuse_unknown
 from siflow_provider.operators.outcome import airflow_errors
 from siflow_provider.operators.partial import HidingPartial, hide_arguments
 from siflow_provider.operators.templates import NO_LITERAL, is_native, is_plain_text
 from siflow_provider.operators.upstream import come_after
+from siflow_provider.spec.containers import structured
 from siflow_provider.spec.hidden import Hidden
 
 if TYPE_CHECKING:
@@ -72,6 +73,16 @@ class RendersForms(BaseOperator):
         super()._do_render_template_fields(parent, template_fields, context, jinja_env, pulled)
         with airflow_errors():
             self.settle_form()
+        self._read_env()
+
+    def _read_env(self) -> None:
+        """Read an `env` that a template gave as text: what is hidden in it is shown in no rendered field."""
+        for name in SOURCES:
+            form = getattr(self, name, None)
+            if isinstance(form, dict) and isinstance(form.get("env"), str):
+                setattr(self, name, {**form, "env": hide(structured(form["env"]))})
+        if isinstance(env := getattr(self, "env", None), str):
+            self.env = hide(structured(env))
 
     def render_template(
         self,

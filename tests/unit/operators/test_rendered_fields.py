@@ -17,6 +17,7 @@ from airflow.sdk.definitions.mappedoperator import MappedOperator
 from siflow_provider.operators import PyTorchJobOperator, RayJobOperator
 from siflow_provider.operators.form import form_fields
 from siflow_provider.operators.order import order_of
+from siflow_provider.sensors import QuotaSensor
 from siflow_provider.spec import PyTorchJob, RayJob
 from siflow_provider.spec.resolve import ResolvedTask
 from siflow_provider.triggers.run import Carried
@@ -30,6 +31,7 @@ OPERATORS: dict[str, tuple[type[Any], type[PyTorchJob] | type[RayJob]]] = {
 CASES = [(kind, field) for kind, (_, model) in OPERATORS.items() for field in form_fields(model)]
 NEEDED = ("project_group", "labels", "image", "command", "compute", "workers")
 """What no task of the catalog goes without, and the workers that autoscaling starts with."""
+IN_PLACE: Any = {"type": "on_demand", "instances": [{"cpu": 1, "memory": "1Gi"}]}
 Task: TypeAlias = BaseOperator | MappedOperator
 Give: TypeAlias = Callable[[str, DAG], Any]
 Make: TypeAlias = Callable[[type[Any], DAG, dict[str, Any], str], Task]
@@ -204,3 +206,28 @@ def test_sequences_that_airflow_makes_of_outputs_are_lists(native: bool) -> None
     assert task.volumes == wanted.volumes
     assert task.compute.nodes is not None
     assert task.compute.nodes.only == ("node-1", "node-2")
+
+
+def env_of_text(dag: DAG, env: str) -> BaseOperator:
+    return PyTorchJobOperator(task_id="train", dag=dag, image="a/b:1", command="true", compute=IN_PLACE, env=env)
+
+
+def env_in_a_spec(dag: DAG, env: str) -> BaseOperator:
+    form = {"image": "a/b:1", "command": "true", "compute": IN_PLACE, "env": env}
+    return PyTorchJobOperator(task_id="train", dag=dag, spec=form)
+
+
+def env_of_a_sensors_task(dag: DAG, env: str) -> BaseOperator:
+    form = {"kind": "PyTorchJob", "image": "a/b:1", "command": "true", "compute": IN_PLACE, "env": env}
+    return QuotaSensor(task_id="train", dag=dag, task=form)
+
+
+@pytest.mark.parametrize("make", [env_of_text, env_in_a_spec, env_of_a_sensors_task])
+def test_hidden_values_in_the_text_that_a_template_gives_are_in_no_rendered_field(
+    make: Callable[[DAG, str], BaseOperator],
+) -> None:
+    task = make(DAG("unit", schedule=None), "{{ given }}")
+    task.render_template_fields({"given": PUSHED["env"]})  # type: ignore[typeddict-unknown-key]
+    shown = repr({name: getattr(task, name) for name in task.template_fields})
+    assert "'A': '{{ no template }}'" in shown
+    assert "not-for-eyes" not in shown
