@@ -21,10 +21,10 @@ from siflow_provider.backends.local.ledger import Admission, Entry, Ledger
 from siflow_provider.backends.local.lock import is_still
 from siflow_provider.backends.local.place import prepare
 from siflow_provider.backends.local.processes import Processes
-from siflow_provider.backends.local.record import Replica, RunState, Submission, lost, read_submission
+from siflow_provider.backends.local.record import Replica, RunState, Submission, lost, read_submission, write_state
 from siflow_provider.backends.local.render import QUEUE
 from siflow_provider.backends.local.runner import Ending, Launch, Runner, RunnerState
-from siflow_provider.backends.local.store import RunFolder, StateDir, read_json, write_json
+from siflow_provider.backends.local.store import RunFolder, StateDir, read_json
 from siflow_provider.backends.local.tether import become_subreaper
 from siflow_provider.core.status import Failure, FailureClass, Phase, QueuePlace
 from siflow_provider.core.veil import Veil
@@ -100,7 +100,7 @@ class Attempt:
     def _look_at_the_queue(self, entry: Entry) -> Admission:
         try:
             return self._ledger.admit(entry)
-        except UsageError as error:  # the admin's capacity file: no reason to fail whoever waits
+        except (UsageError, OSError) as error:  # the admin's capacity file, a full disk: no reason to fail who waits
             return Admission(False, reason=str(error))
 
     def _entry(self) -> Entry:
@@ -244,10 +244,11 @@ class Attempt:
         if self._state == self._written or not self._has_folder:
             return
         try:
-            write_json(self._folder.state, self._state.model_dump(mode="json"))
-        except FileNotFoundError:
-            if self._has_folder:  # else it was removed this very moment, and there is no one to tell
+            write_state(self._folder, self._state)
+        except OSError:
+            if self._state.phase.terminal and self._has_folder:
                 raise
+            return  # a full disk ends no training: the next look writes it; a folder that was removed needs none
         self._written = self._state
 
     def _on_terminate(self) -> None:

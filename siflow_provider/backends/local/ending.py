@@ -51,12 +51,15 @@ def report_results(folder: RunFolder, submission: Submission) -> str:
     if line is None:
         return ""
     log = folder.logs / f"{main_replica(submission.ref.kind)}.log"
-    with log.open("ab+") as file:
-        size = file.seek(0, 2)
-        if size:
-            file.seek(size - 1)
-        torn = size > 0 and file.read(1) != b"\n"
-        file.write((b"\n" if torn else b"") + line.encode() + b"\n")
+    try:
+        with log.open("ab+") as file:
+            size = file.seek(0, 2)
+            if size:
+                file.seek(size - 1)
+            torn = size > 0 and file.read(1) != b"\n"
+            file.write((b"\n" if torn else b"") + line.encode() + b"\n")
+    except OSError as error:
+        return f"the results could not be put into the log: {error.strerror}"
     return ""
 
 

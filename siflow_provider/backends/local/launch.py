@@ -20,7 +20,7 @@ from siflow_provider.backends.local.grace import grace_seconds
 from siflow_provider.backends.local.ledger import Entry
 from siflow_provider.backends.local.lock import take
 from siflow_provider.backends.local.ray_job import find_shared_base
-from siflow_provider.backends.local.record import RunState, Submission, read_submission
+from siflow_provider.backends.local.record import RESERVE_BYTES, RunState, Submission, read_submission, write_state
 from siflow_provider.backends.local.render import QUEUE
 from siflow_provider.backends.local.shared_data import remember
 from siflow_provider.backends.local.store import RunFolder, StateDir, boot_id, write_json
@@ -139,7 +139,8 @@ def _write(folder: RunFolder, manifest: Manifest, ref: JobRef, labels: dict[str,
     folder.logs.mkdir()
     folder.work.mkdir()
     write_json(folder.manifest, submission.model_dump(mode="json"))
-    write_json(folder.state, state.model_dump(mode="json"))
+    write_state(folder, state)
+    folder.reserve.write_bytes(bytes(RESERVE_BYTES))
     write_json(folder.path / "queue.json", entry.wire())
     write_json(folder.hidden, hidden, mode=0o600)
 

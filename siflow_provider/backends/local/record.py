@@ -18,8 +18,20 @@ from siflow_provider.core.origin import Origin
 from siflow_provider.core.status import Event, Failure, FailureClass, JobRef, Phase, QueuePlace, ReplicaStatus, Status
 from siflow_provider.core.veil import Veil
 
-__all__ = ["Replica", "RunState", "Submission", "close_abandoned", "lost", "read_state", "read_submission"]
+__all__ = [
+    "RESERVE_BYTES",
+    "Replica",
+    "RunState",
+    "Submission",
+    "close_abandoned",
+    "lost",
+    "read_state",
+    "read_submission",
+    "write_state",
+]
 
+RESERVE_BYTES = 128 * 1024
+"""What a last state takes at most, its events and last lines included."""
 _MAX_EVENTS = 200
 _M = TypeVar("_M", bound=BaseModel)
 
@@ -148,9 +160,33 @@ def read_state(folder: RunFolder) -> RunState | None:
     state = _load_state(folder.state)
     if state is None or state.phase.terminal or alive:
         return state
-    rebooted = state.boot_id != boot_id()
-    why = "the machine was started anew while the run was on it" if rebooted else "the run's supervisor was killed"
-    return lost(state, why).model_copy(update={"ended_at": _last_sign(folder)})
+    return lost(state, _why_lost(folder, state)).model_copy(update={"ended_at": _last_sign(folder)})
+
+
+def _why_lost(folder: RunFolder, state: RunState) -> str:
+    if state.boot_id != boot_id():
+        return "the machine was started anew while the run was on it"
+    if not folder.reserve.exists():
+        return "the disk was full, so that its supervisor could not write how it ended"
+    return "the run's supervisor was killed"
+
+
+def write_state(folder: RunFolder, state: RunState) -> None:
+    """Write state.json: the last state also to a full disk, in the room that was kept for it since the submission.
+
+    Raises:
+        OSError: it can't be written.
+    """
+    data = state.model_dump(mode="json")
+    try:
+        write_json(folder.state, data)
+    except OSError:
+        if not (state.phase.terminal and folder.reserve.exists()):
+            raise
+        folder.reserve.unlink(missing_ok=True)
+        write_json(folder.state, data)
+    if state.phase.terminal:
+        folder.reserve.unlink(missing_ok=True)
 
 
 def _load_state(path: Path) -> RunState | None:
@@ -200,7 +236,7 @@ def close_abandoned(folder: RunFolder, code: int) -> None:
         return
     cause = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
     gone = lost(state, f"the run's supervisor {cause}")
-    write_json(folder.state, gone.model_copy(update={"ended_at": datetime.now(UTC)}).model_dump(mode="json"))
+    write_state(folder, gone.model_copy(update={"ended_at": datetime.now(UTC)}))
 
 
 def _parse(model: type[_M], raw: Mapping[str, Any] | None) -> _M | None:

@@ -46,10 +46,14 @@ def create_json(path: Path, value: Any) -> None:
 def _write_aside(path: Path, value: Any, mode: int) -> Path:
     aside = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}")
     descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        json.dump(value, file, ensure_ascii=False, sort_keys=True)
-        file.flush()
-        os.fsync(file.fileno())
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            json.dump(value, file, ensure_ascii=False, sort_keys=True)
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        aside.unlink(missing_ok=True)
+        raise
     return aside
 
 
@@ -91,6 +95,11 @@ class RunFolder:
     def hidden(self) -> Path:
         """Hidden values, for the supervisor, which deletes it."""
         return self.path / "hidden.json"
+
+    @property
+    def reserve(self) -> Path:
+        """Room on the disk for the run's last state, for when there is no other."""
+        return self.path / "reserve"
 
     @property
     def stop(self) -> Path:

@@ -8,15 +8,17 @@ import json
 import os
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import psutil
 import pytest
 
-from siflow_provider.backends.local import store
+from siflow_provider.backends.local import record, store
 from siflow_provider.backends.local.backend import LocalBackend
 from siflow_provider.backends.local.lock import take
-from siflow_provider.backends.local.store import StateDir
+from siflow_provider.backends.local.record import read_state, write_state
+from siflow_provider.backends.local.store import RunFolder, StateDir, write_json
 from siflow_provider.backends.settings import Settings
 from siflow_provider.core.status import LogCursor, Phase
 from siflow_provider.errors import BackendUnavailable, UsageError
@@ -138,6 +140,54 @@ async def test_wrong_capacity_file_makes_a_run_wait_and_not_fail(backend: LocalB
     assert status.phase is Phase.QUEUED
     path.write_text(json.dumps({"cpu": 2}))
     assert (await end_of(backend, ref)).phase is Phase.SUCCEEDED
+
+
+async def test_training_goes_on_while_its_state_can_not_be_written(backend: LocalBackend, state_dir: Path) -> None:
+    gates = [state_dir / f"go-{rank}" for rank in range(2)]
+    for gate in gates:
+        os.mkfifo(gate)
+    command = f'read -r < "{state_dir}/go-$RANK"; echo $RANK'
+    ref = await backend.submit(backend.render(task(command, workers=1), context()))
+    await running(backend, ref)
+    worker = next(process for process in processes_of(ref) if process.environ()["RANK"] == "1")
+    file, aside = state_dir / "runs" / ref.name / "state.json", state_dir / "state.json"
+    file.rename(aside)
+    (file / "in-the-way").mkdir(parents=True)  # nothing can be renamed to it
+    await asyncio.to_thread(gates[1].write_text, "go\n")
+    await until(lambda: not psutil.pid_exists(worker.pid))
+    (file / "in-the-way").rmdir()
+    file.rmdir()
+    aside.rename(file)
+    await asyncio.to_thread(gates[0].write_text, "go\n")
+    assert (await end_of(backend, ref)).phase is Phase.SUCCEEDED
+
+
+@pytest.mark.parametrize(("reserved", "phase"), [(True, Phase.SUCCEEDED), (False, Phase.LOST)])
+async def test_end_of_a_run_is_told_also_when_it_has_filled_the_disk(
+    backend: LocalBackend, state_dir: Path, monkeypatch: pytest.MonkeyPatch, reserved: bool, phase: Phase
+) -> None:
+    ref = await backend.submit(backend.render(task("sleep 600"), context()))
+    before = (await running(backend, ref)).phase
+    await backend.stop(ref, by="the test")
+    folder = RunFolder(state_dir / "runs" / ref.name)
+    assert not folder.reserve.exists()
+    state = read_state(folder)
+    assert state is not None
+    write_json(folder.state, state.model_copy(update={"phase": before}).model_dump(mode="json"))
+    if reserved:
+        folder.reserve.write_text("room")
+
+    def write(path: Path, value: object) -> None:
+        if reserved and not folder.reserve.exists():
+            return write_json(path, value)
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(record, "write_json", write)
+        with nullcontext() if reserved else pytest.raises(OSError, match="No space"):
+            write_state(folder, state.model_copy(update={"phase": Phase.SUCCEEDED}))
+    status = await backend.status(ref)
+    assert (status.phase, "the disk was full" in status.reason) == (phase, not reserved)
 
 
 async def test_metrics_link_names_the_port_of_the_form(backend: LocalBackend) -> None:
