@@ -92,10 +92,13 @@ class TaskReporter:
         await self._store.put(SIZES_KEY, sizes.model_dump(mode="json"))
 
     async def links(self, links: Mapping[str, str]) -> None:
-        """Keep them where Airflow's UI looks for them, unless they are there."""
-        before = await self._store.get(LINKS_KEY) or {}
+        """Keep them where Airflow's UI looks for them, unless they are there.
+
+        Also that there are none: Airflow asks for each at the end of each leg and logs an error where nothing is kept.
+        """
+        before = await self._store.get(LINKS_KEY)
         if links != before:
-            await self._store.put_all(link_xcoms(links, before=before))
+            await self._store.put_all(link_xcoms(links, before=before or {}))
 
     async def alert(self, rule: AlertRule, event: str, status: Status, text: str) -> None:
         """Tell the rule's connections once per event and attempt, whatever restarts."""

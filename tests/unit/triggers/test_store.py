@@ -12,6 +12,7 @@ from siflow_provider.core.outcome import AlertRule
 from siflow_provider.core.status import JobRef, Phase, Status
 from siflow_provider.core.veil import Veil
 from siflow_provider.hooks.process import uncut
+from siflow_provider.links import LINKS_KEY
 from siflow_provider.triggers.reporter import TaskReporter
 from siflow_provider.triggers.shown import trigger_logs
 from siflow_provider.triggers.store import Store
@@ -48,6 +49,11 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
 
     monkeypatch.setattr("siflow_provider.triggers.reporter.send_alert", send)
     return messages
+
+
+async def test_airflow_finds_that_a_run_has_no_links_and_logs_no_error_for_each(airflow: Airflow) -> None:
+    await reporter().links({})
+    assert airflow.xcoms[LINKS_KEY] == {}
 
 
 async def test_an_alert_is_sent_once_even_without_a_task_instance(sent: list[tuple[str, str]]) -> None:
