@@ -38,8 +38,8 @@ def export(
     dag_id: Annotated[str | None, typer.Option("--dag-id", help="Default: the name prefix or file name.")] = None,
 ) -> None:
     """Print a form as tidy YAML, or as a DAG file with one operator. A hidden value becomes a look-up of a Variable."""
-    from siflow_provider.spec.dump import write_yaml
-    from siflow_provider.spec.load import load
+    from siflow_provider.spec.reading import load
+    from siflow_provider.spec.writing import write_yaml
 
     task = load(file, templates=True)
     name = _dag_id(dag_id, task, file) if dag or dag_id is not None else ""
@@ -74,8 +74,8 @@ def shareable(task: Task) -> tuple[dict[str, Any], list[str]]:
     of an Airflow Variable; nothing but Airflow can run the form then.
     """
     from siflow_provider.spec.base import is_unknown
-    from siflow_provider.spec.dump import to_data
     from siflow_provider.spec.hidden import Hidden
+    from siflow_provider.spec.writing import to_data
 
     data, notes = to_data(task), []
     # an `env` that is a template as a whole holds no entry yet
@@ -159,7 +159,7 @@ def import_(
 def _import_manifest(file: Path, only: str | None) -> None:
     from siflow_provider.backends.kubernetes.importing import import_manifest
     from siflow_provider.backends.kubernetes.importing_documents import read_documents
-    from siflow_provider.spec.dump import dump
+    from siflow_provider.spec.writing import dump
 
     jobs, beside = import_manifest(read_documents(file))
     chosen = [job for job in jobs if only in (None, job.name)]
@@ -188,8 +188,8 @@ def _import_dag(file: Path, task: str | None) -> None:
 def _forms(file: Path) -> dict[str, str]:
     from siflow_provider.operators.order import form_at_parse
     from siflow_provider.operators.task import SiflowTaskOperator
-    from siflow_provider.spec.dump import write_yaml
-    from siflow_provider.spec.load import load
+    from siflow_provider.spec.reading import load
+    from siflow_provider.spec.writing import write_yaml
 
     bag = _dag_bag()(str(file), safe_mode=False)
     if bag.import_errors:

@@ -33,7 +33,7 @@ async def _discover(settings: Settings, context: str) -> str:
             return await discover_catalog(settings, context)
         case "platform":
             from siflow_provider.backends.platform.discover import discover
-            from siflow_provider.spec.dump import write_yaml
+            from siflow_provider.spec.writing import write_yaml
 
             draft, notes = await discover(settings)
             return "".join(f"# {note}\n" for note in notes) + write_yaml(draft)

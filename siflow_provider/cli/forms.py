@@ -37,7 +37,7 @@ def load_catalog_option(path: str | None) -> Catalog | None:
 
 def check(files: FilesArgument, catalog: CatalogOption = None, json: JsonOption = False) -> None:
     """Check task forms: all errors of all files. Exit code 2 when any has one."""
-    from siflow_provider.spec.load import check as check_form
+    from siflow_provider.spec.reading import check as check_form
 
     try:
         known = load_catalog_option(catalog)
@@ -102,9 +102,9 @@ def render(
     """
     from siflow_provider.core.identity import Identity
     from siflow_provider.core.protocol import RenderContext
-    from siflow_provider.spec.dump import write_yaml
-    from siflow_provider.spec.load import check as check_form
+    from siflow_provider.spec.reading import check as check_form
     from siflow_provider.spec.resolve import resolve
+    from siflow_provider.spec.writing import write_yaml
 
     known = load_catalog_option(catalog)
     checked = check_form(file, catalog=known, templates=True)

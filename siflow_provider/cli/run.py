@@ -64,7 +64,7 @@ def run(
 def load_task(file: Path, settings: Settings, catalog: str | None) -> ResolvedTask:
     """Return the form of a file with all its names looked up; unrendered templates are refused by name."""
     from siflow_provider.spec.catalog import load_catalog
-    from siflow_provider.spec.load import load
+    from siflow_provider.spec.reading import load
     from siflow_provider.spec.resolve import resolve
 
     known = load_catalog_option(catalog)

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from siflow_provider.core.frozen import Frozen
 from siflow_provider.core.placement import Offer, ask_offers, choose
-from siflow_provider.spec.dump import to_data
 from siflow_provider.spec.kube_objects import sizing_patch
-from siflow_provider.spec.load import KINDS
 from siflow_provider.spec.quantity import Resources
+from siflow_provider.spec.reading import KINDS
 from siflow_provider.spec.resolve import Flavor, ResolvedTask
+from siflow_provider.spec.writing import to_data
 
 if TYPE_CHECKING:
     from siflow_provider.core.protocol import TrainingBackend

@@ -12,11 +12,11 @@ from siflow_provider.hooks.siflow import find_catalog
 from siflow_provider.operators.form import hide, unfold
 from siflow_provider.operators.templates import jinja_of
 from siflow_provider.spec.document import Document, as_mapping, is_file_name, read_document
-from siflow_provider.spec.dump import to_fields
-from siflow_provider.spec.load import check
 from siflow_provider.spec.paths import expanded
+from siflow_provider.spec.reading import check
 from siflow_provider.spec.resolve import resolve
 from siflow_provider.spec.task import PyTorchJob, RayJob
+from siflow_provider.spec.writing import to_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from siflow_provider.spec.document import join
-from siflow_provider.spec.dump import to_fields
 from siflow_provider.spec.hidden import MASK, Hidden
 from siflow_provider.spec.task import Task
+from siflow_provider.spec.writing import to_fields
 
 __all__ = ["Change", "diff"]
 

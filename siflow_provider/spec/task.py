@@ -187,7 +187,7 @@ class _Task(Form):
         """Give a model made in Python the same rules and the same SpecError as a file."""
         if isinstance(info.context, Mode) or not isinstance(data, dict):
             return handler(data)
-        from siflow_provider.spec.load import expect
+        from siflow_provider.spec.reading import expect
 
         try:
             task = handler(data)
@@ -199,7 +199,7 @@ class _Task(Form):
     @model_serializer(mode="plain")
     def _as_data(self) -> dict[str, Any]:
         """Serialize as the form is written: hidden values masked, templates as text."""
-        from siflow_provider.spec.dump import to_data
+        from siflow_provider.spec.writing import to_data
 
         return to_data(self)  # type: ignore[arg-type] # only the two kinds are ever made
 

@@ -9,9 +9,9 @@ from typing import Any
 from siflow_provider.errors import Problem
 from siflow_provider.spec.base import Form, Template, is_template, is_unknown
 from siflow_provider.spec.document import join
-from siflow_provider.spec.dump import to_fields
 from siflow_provider.spec.hidden import Hidden
 from siflow_provider.spec.task import Task
+from siflow_provider.spec.writing import to_fields
 
 __all__ = ["deciding_templates", "template_sections"]
 

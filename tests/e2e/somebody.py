@@ -14,7 +14,7 @@ from siflow_provider.backends.settings import Settings
 from siflow_provider.core.identity import Identity
 from siflow_provider.core.protocol import RenderContext, TrainingBackend
 from siflow_provider.core.status import JobRef, Phase, Status
-from siflow_provider.spec.load import load
+from siflow_provider.spec.reading import load
 from siflow_provider.spec.resolve import resolve
 
 T = TypeVar("T")

@@ -13,7 +13,7 @@ from siflow_provider.backends.kubernetes.rendering import render
 from siflow_provider.core.identity import Identity
 from siflow_provider.core.protocol import Manifest, RenderContext
 from siflow_provider.spec.catalog import load_catalog
-from siflow_provider.spec.load import Source, load
+from siflow_provider.spec.reading import Source, load
 from siflow_provider.spec.resolve import resolve
 
 GOLDEN = Path(__file__).parent

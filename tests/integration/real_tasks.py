@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from siflow_provider.spec.catalog import load_catalog
-from siflow_provider.spec.load import load
+from siflow_provider.spec.reading import load
 from siflow_provider.spec.resolve import Defaults, ResolvedTask, resolve
 
 CATALOG: dict[str, Any] = {

@@ -20,7 +20,7 @@ from siflow_provider.backends.kubernetes.importing_pytorch import read_pytorchjo
 from siflow_provider.backends.kubernetes.importing_ray import read_rayjob
 from siflow_provider.backends.kubernetes.names import LABEL_MANAGED_BY, PRIORITY_CLASS, QUEUE_NAME
 from siflow_provider.errors import Problem, UsageError
-from siflow_provider.spec.load import KINDS, load
+from siflow_provider.spec.reading import KINDS, load
 
 if TYPE_CHECKING:
     from siflow_provider.backends.kubernetes.importing_env import Beside

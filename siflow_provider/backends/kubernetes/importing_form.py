@@ -18,7 +18,7 @@ from siflow_provider.errors import Problem, SpecError
 from siflow_provider.spec.base import is_template
 from siflow_provider.spec.document import MISFITS
 from siflow_provider.spec.kube_names import MAX_PREFIX
-from siflow_provider.spec.load import check
+from siflow_provider.spec.reading import check
 from siflow_provider.spec.resolve import resolve
 from siflow_provider.spec.templates import unreadable_templates
 

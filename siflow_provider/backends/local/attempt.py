@@ -17,12 +17,11 @@ import psutil
 from siflow_provider.backends.local.capacity import Amounts
 from siflow_provider.backends.local.ending import failure_of, oom_kills, report_results
 from siflow_provider.backends.local.grace import grace_seconds
-from siflow_provider.backends.local.ledger import Admission, Entry, Ledger
+from siflow_provider.backends.local.ledger import QUEUE, Admission, Entry, Ledger
 from siflow_provider.backends.local.lock import is_still
 from siflow_provider.backends.local.place import prepare
 from siflow_provider.backends.local.processes import Processes
 from siflow_provider.backends.local.record import Replica, RunState, Submission, lost, read_submission, write_state
-from siflow_provider.backends.local.render import QUEUE
 from siflow_provider.backends.local.runner import Ending, Launch, Runner, RunnerState
 from siflow_provider.backends.local.store import RunFolder, StateDir, read_json
 from siflow_provider.backends.local.tether import become_subreaper

@@ -17,11 +17,10 @@ from pathlib import Path
 
 from siflow_provider.backends.local.capacity import Amounts
 from siflow_provider.backends.local.grace import grace_seconds
-from siflow_provider.backends.local.ledger import Entry
+from siflow_provider.backends.local.ledger import QUEUE, Entry
 from siflow_provider.backends.local.lock import take
 from siflow_provider.backends.local.ray_job import find_shared_base
 from siflow_provider.backends.local.record import RESERVE_BYTES, RunState, Submission, read_submission, write_state
-from siflow_provider.backends.local.render import QUEUE
 from siflow_provider.backends.local.shared_data import remember
 from siflow_provider.backends.local.store import RunFolder, StateDir, boot_id, write_json
 from siflow_provider.backends.local.supervisor import NAME_EXISTS, PUBLISHED, SUPERVISOR_NAMES

@@ -18,8 +18,10 @@ from siflow_provider.backends.local.lock import locked
 from siflow_provider.backends.local.processes import kill_marked
 from siflow_provider.backends.local.store import StateDir, read_json, write_json
 
-__all__ = ["Admission", "Entry", "Ledger", "Usage"]
+__all__ = ["QUEUE", "Admission", "Entry", "Ledger", "Usage"]
 
+QUEUE = "this machine"
+"""The name of the one queue that there is here."""
 _KILL_SECONDS = 1.0  # everybody's queue stands still meanwhile; the next look tries again
 _ORDER = {"high": 0, "medium": 1, "low": 2}
 

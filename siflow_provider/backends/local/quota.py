@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from siflow_provider.backends.local.capacity import Amounts
-from siflow_provider.backends.local.ledger import Usage
-from siflow_provider.backends.local.render import QUEUE
+from siflow_provider.backends.local.ledger import QUEUE, Usage
 from siflow_provider.core.quota import Answer, QuotaReport, Shortage, Verdict
 
 __all__ = ["answer"]

@@ -10,7 +10,6 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from siflow_provider.errors import Reason
-from siflow_provider.spec.task import RayJob
 
 if TYPE_CHECKING:
     from siflow_provider.spec.resolve import ResolvedTask
@@ -89,7 +88,7 @@ def _with_store(node: NodePlan, room: int) -> NodePlan:
 
 def ray_unsupported(task: ResolvedTask) -> list[Reason]:
     """Return what keeps this RayJob from running here; [] for another kind."""
-    if not isinstance(task.task, RayJob):
+    if task.task.kind != "RayJob":
         return []
     reasons = []
     missing = [name for name in _DASHBOARD_MODULES if find_spec(name) is None]
@@ -107,7 +106,7 @@ def ray_unsupported(task: ResolvedTask) -> list[Reason]:
 def ray_warnings(task: ResolvedTask) -> list[str]:
     """Return what is different here from a cluster of many machines, one sentence each."""
     form = task.task
-    if not isinstance(form, RayJob):
+    if form.kind != "RayJob":
         return []
     warnings, workers = [], task.workers_to_start
     if 1 + workers > MAX_NODES:

@@ -11,10 +11,7 @@ from siflow_provider.spec.quantity import Resources
 from siflow_provider.spec.resolve import Mount, ResolvedTask
 from siflow_provider.spec.task import RayJob
 
-__all__ = ["QUEUE", "render_manifest", "roles_of"]
-
-QUEUE = "this machine"
-"""The one queue of the embedded backend."""
+__all__ = ["render_manifest", "roles_of"]
 
 
 def render_manifest(task: ResolvedTask, context: RenderContext) -> Manifest:

@@ -11,7 +11,7 @@ from siflow_provider.backends.settings import Settings
 from siflow_provider.core.identity import Identity
 from siflow_provider.core.protocol import RenderContext
 from siflow_provider.spec.catalog import load_catalog
-from siflow_provider.spec.load import load
+from siflow_provider.spec.reading import load
 from siflow_provider.spec.resolve import resolve
 
 HERE = Path(__file__).parent

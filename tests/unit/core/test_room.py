@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from siflow_provider.backends.kubernetes.queueing.podsets import task_pod_sets
 from siflow_provider.core.room import Demand
-from siflow_provider.spec.load import load
+from siflow_provider.spec.reading import load
 from siflow_provider.spec.resolve import resolve
 
 FORM = """

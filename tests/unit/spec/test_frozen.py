@@ -15,7 +15,7 @@ import siflow_provider.core
 import siflow_provider.spec
 from siflow_provider.core.frozen import Frozen
 from siflow_provider.spec import Catalog, PyTorchJob, RayJob
-from siflow_provider.spec.load import load
+from siflow_provider.spec.reading import load
 from tests.unit.spec.forms import BASES
 
 

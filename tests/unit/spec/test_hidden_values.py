@@ -13,8 +13,8 @@ from pydantic import TypeAdapter
 from siflow_provider.errors import SpecError
 from siflow_provider.spec import Hidden, PyTorchJob, check, dump, load
 from siflow_provider.spec.diff import diff
-from siflow_provider.spec.dump import to_data, to_fields
 from siflow_provider.spec.resolve import resolve
+from siflow_provider.spec.writing import to_data, to_fields
 from tests.unit.spec.forms import PYTORCH, changed
 
 CANARY = "canary-7f3a9"

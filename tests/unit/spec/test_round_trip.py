@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from siflow_provider.errors import SpecError
 from siflow_provider.spec import check, dump, load, load_catalog
 from siflow_provider.spec.diff import diff
-from siflow_provider.spec.dump import to_data, to_fields
 from siflow_provider.spec.hidden import Hidden
+from siflow_provider.spec.writing import to_data, to_fields
 from tests.drawing import examples
 from tests.unit.spec.forms import CATALOG, PYTORCH
 from tests.unit.spec.strategies import damaged, forms, junk

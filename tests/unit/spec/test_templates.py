@@ -13,8 +13,8 @@ import pytest
 from siflow_provider.errors import SpecError
 from siflow_provider.spec import Hidden, PyTorchJob, RayJob, check, dump, load, load_catalog
 from siflow_provider.spec.base import Template
-from siflow_provider.spec.dump import to_data, to_fields
 from siflow_provider.spec.resolve import resolve
+from siflow_provider.spec.writing import to_data, to_fields
 from tests.unit.spec.forms import CATALOG, PYTORCH, RAY, changed
 
 MOUNT = {"name": "team-data", "mount_path": "/volume/data"}

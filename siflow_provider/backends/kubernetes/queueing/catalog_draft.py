@@ -10,7 +10,7 @@ from siflow_provider.backends.kubernetes.queueing.amounts import read_amount
 from siflow_provider.backends.kubernetes.queueing.instance_draft import InstanceDraft, flavor_instances
 from siflow_provider.backends.kubernetes.queueing.machines import Machine
 from siflow_provider.backends.kubernetes.queueing.picture import Items
-from siflow_provider.spec.dump import write_yaml
+from siflow_provider.spec.writing import write_yaml
 
 __all__ = ["Found", "draft"]
 

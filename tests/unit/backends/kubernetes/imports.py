@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from siflow_provider.backends.kubernetes.importing import Imported, import_manifest
-from siflow_provider.spec.dump import dump, to_data
-from siflow_provider.spec.load import check
+from siflow_provider.spec.reading import check
+from siflow_provider.spec.writing import dump, to_data
 from tests.golden.manifests import FORMS
 from tests.unit.backends.kubernetes.manifests import pod
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from siflow_provider.backends.kubernetes.rendering import render, unsupported
 from siflow_provider.core.identity import MAX_NAME
-from siflow_provider.spec.load import load
+from siflow_provider.spec.reading import load
 from siflow_provider.spec.resolve import resolve
 from tests.drawing import examples
 from tests.golden.crds import faults

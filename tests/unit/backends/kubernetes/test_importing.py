@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from siflow_provider.backends.kubernetes.importing import Imported, import_manifest
 from siflow_provider.backends.kubernetes.rendering import render, unsupported
 from siflow_provider.errors import SiflowError, UsageError
-from siflow_provider.spec.dump import dump, to_data
-from siflow_provider.spec.load import check, load
+from siflow_provider.spec.reading import check, load
 from siflow_provider.spec.resolve import resolve
+from siflow_provider.spec.writing import dump, to_data
 from tests.drawing import examples
 from tests.golden.crds import faults
 from tests.golden.manifests import CONTEXT, FORMS, rendered

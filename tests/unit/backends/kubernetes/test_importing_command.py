@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from siflow_provider.backends.kubernetes.importing import import_manifest
 from siflow_provider.backends.kubernetes.importing_words import kept
 from siflow_provider.backends.kubernetes.rendering import render
-from siflow_provider.spec.dump import dump, to_data
-from siflow_provider.spec.load import load
+from siflow_provider.spec.reading import load
 from siflow_provider.spec.resolve import resolve
+from siflow_provider.spec.writing import dump, to_data
 from tests.drawing import examples
 from tests.golden.manifests import CONTEXT
 from tests.unit.backends.kubernetes import kubelet

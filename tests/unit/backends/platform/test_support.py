@@ -14,7 +14,7 @@ from siflow_provider.backends.platform.overrides import ALWAYS, FIELDS
 from siflow_provider.backends.settings import Settings
 from siflow_provider.errors import UnsupportedError
 from siflow_provider.spec.catalog import load_catalog
-from siflow_provider.spec.load import load
+from siflow_provider.spec.reading import load
 from siflow_provider.spec.resolve import ResolvedTask, resolve
 from tests.golden.manifests import CATALOG
 from tests.platform.client import connection

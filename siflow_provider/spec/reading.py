@@ -11,7 +11,6 @@ from siflow_provider.errors import Problem, SpecError
 from siflow_provider.spec import rules
 from siflow_provider.spec.base import Mode, plain_text
 from siflow_provider.spec.document import Document, as_mapping, is_file_name, read_document
-from siflow_provider.spec.dump import to_fields
 from siflow_provider.spec.lookup import Lookup
 from siflow_provider.spec.mix_up import refuse_catalog
 from siflow_provider.spec.resolve import Defaults
@@ -19,6 +18,7 @@ from siflow_provider.spec.second_look import validated
 from siflow_provider.spec.task import PyTorchJob, RayJob, Task
 from siflow_provider.spec.templates import unreadable_templates
 from siflow_provider.spec.wording import kind_of, nearest, none_of
+from siflow_provider.spec.writing import to_fields
 
 if TYPE_CHECKING:
     import jinja2
