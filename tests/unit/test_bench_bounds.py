@@ -30,6 +30,7 @@ def test_a_bound_is_kept_up_to_its_very_value_and_by_no_missing_number(capsys: p
     assert capsys.readouterr().out.count("exceeded") == 2
 
 
+@pytest.mark.runs
 @pytest.mark.parametrize(("limit", "code"), [(-1.0, 1), (3600.0, 0)])
 def test_start_fails_above_its_limit(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], limit: float, code: int
@@ -39,6 +40,7 @@ def test_start_fails_above_its_limit(
     assert ("exceeded" in capsys.readouterr().out) == bool(code)
 
 
+@pytest.mark.runs
 def test_start_fails_when_a_heavy_package_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(start, "LIMIT", 3600.0)
     monkeypatch.setattr(start, "HEAVY", ("json",))

@@ -6,7 +6,11 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
+
 from tests.unit.cli.conftest import Command
+
+pytestmark = pytest.mark.runs
 
 
 @dataclass(frozen=True)

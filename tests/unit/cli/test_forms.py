@@ -146,6 +146,7 @@ def test_text_that_kubectl_would_take_for_a_number_is_quoted(command: Command) -
     assert "value: '0o17'" in done.out
 
 
+@pytest.mark.runs
 def test_the_forms_of_a_dag_file_come_back_as_yaml(command: Command) -> None:
     form = command.form(workers=2, extra="env: {TOKEN: {value: canary-7f3a, hidden: true}}\n")
     dag = command("export", form, "--dag", "--dag-id", "nightly")
