@@ -60,7 +60,8 @@ async def find_run(backend: TrainingBackend, name: str, user: str) -> Status:
     if silent is not None:
         raise PartialAnswer(f"no run {name!r} was found, and there is {silent.message}", hint=silent.hint)
     names = [status.ref.name for status in runs]
-    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5) or names[:5]
+    begun = [each for each in names if name and each.startswith(f"{name}-")]  # the form's prefix alone
+    near = begun[:3] or difflib.get_close_matches(name, names, n=3, cutoff=0.5) or names[:5]
     raise UsageError(
         f"there is no run {name!r} on this backend.",
         hint=f"Nearest: {', '.join(near)}." if near else "There are no runs at all: see `siflow-provider run --help`.",

@@ -1,4 +1,4 @@
-"""A catalog where a task is wanted, or a task where a catalog is: one sentence instead of a complaint for each key."""
+"""Another document than the one that is wanted, such as a catalog for a task: one sentence, no complaint a key."""
 
 from __future__ import annotations
 
@@ -9,18 +9,21 @@ from siflow_provider.errors import Problem, SpecError
 from siflow_provider.spec.catalog_model import Catalog
 from siflow_provider.spec.task import PyTorchJob, RayJob
 
-__all__ = ["refuse_catalog", "refuse_task"]
+__all__ = ["refuse_other", "refuse_task"]
 
 _OF_TASKS = frozenset({*PyTorchJob.model_fields, *RayJob.model_fields})
 _OF_CATALOGS = frozenset(Catalog.model_fields)
 
 
-def refuse_catalog(data: Mapping[Any, Any]) -> None:
-    """Refuse a document that should be a task and has keys of a catalog only.
+def refuse_other(data: Mapping[Any, Any]) -> None:
+    """Refuse a document that should be a task and has keys of a catalog only, or is a manifest of Kubernetes.
 
     Raises:
-        SpecError: it has.
+        SpecError: it has, or is.
     """
+    if "apiVersion" in data:
+        message = "this is a Kubernetes manifest and no task; `siflow-provider import` makes a task of one"
+        raise SpecError([Problem("", message)])
     if _has_only(data, _OF_CATALOGS, _OF_TASKS):
         raise SpecError([Problem("", "this is a catalog and no task; check it with `siflow-provider catalog check`")])
 

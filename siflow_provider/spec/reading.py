@@ -12,7 +12,7 @@ from siflow_provider.spec import rules
 from siflow_provider.spec.base import Mode, plain_text
 from siflow_provider.spec.document import Document, as_mapping, is_file_name, read_document
 from siflow_provider.spec.lookup import Lookup
-from siflow_provider.spec.mix_up import refuse_catalog
+from siflow_provider.spec.mix_up import refuse_other
 from siflow_provider.spec.resolve import Defaults
 from siflow_provider.spec.second_look import validated
 from siflow_provider.spec.task import PyTorchJob, RayJob, Task
@@ -73,7 +73,7 @@ def check(
     try:
         document = _document(source, errors)
         data = dict(as_mapping(document.data, what="task"))
-        refuse_catalog(data)
+        refuse_other(data)
     except SpecError as error:
         return Checked(None, error.problems)
     mode = Mode(templates=templates, rendered=rendered)

@@ -57,7 +57,7 @@ def import_manifest(documents: Iterable[Any]) -> tuple[list[Imported], tuple[Pro
         documents: the YAML documents of one file; Secrets and ConfigMaps beside a job belong to it.
 
     Raises:
-        UsageError: there is no job in it; the message names the kinds there are.
+        UsageError: there is no job in it, with the kinds there are; or a form.
         SpecError: a job can't be made a form.
 
     Example:
@@ -65,6 +65,11 @@ def import_manifest(documents: Iterable[Any]) -> tuple[list[Imported], tuple[Pro
     """
     known = list(_objects(documents))
     jobs = [item for item in known if _kind(item) in KINDS]
+    if any(not item.keys() & {"apiVersion", "metadata", "spec"} for item in jobs):
+        raise UsageError(
+            "the file holds a task form and no manifest; there is nothing to import.",
+            hint="Check it with `siflow-provider check`, tidy it with `siflow-provider export`.",
+        )
     if not jobs:
         kinds = ", ".join(sorted({_kind(item) or "no kind" for item in known}))
         found = f"it holds {kinds}" if kinds else "it holds no Kubernetes object"

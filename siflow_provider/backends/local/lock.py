@@ -34,7 +34,7 @@ def is_held(path: Path) -> bool:
     """Say whether somebody holds the lock; False when the file is not there."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
     try:
         # shared, so that two who ask at once don't take each other for the holder

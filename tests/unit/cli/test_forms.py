@@ -112,7 +112,10 @@ def test_check_json_is_a_list_also_when_the_catalog_is_what_is_wrong(command: Co
     assert "instancez" in told.err
 
 
-def test_a_catalog_is_told_from_a_form_and_a_form_from_a_catalog(command: Command) -> None:
+def test_a_form_a_catalog_and_a_manifest_are_told_from_each_other(command: Command) -> None:
+    assert "holds a task form and no manifest" in command("import", command.form()).err
+    (command.folder / "job.yaml").write_text("{apiVersion: v1, kind: PyTorchJob, spec: {}}", encoding="utf-8")
+    assert "1 to mend\n  error: form: this is a Kubernetes manifest and no task;" in command("check", "job.yaml").out
     (command.folder / "catalog.yaml").write_text("instances: {small: {resources: {cpu: 1}}}\n", encoding="utf-8")
     for arguments in (("check",), ("run",), ("render",)):
         done = command(*arguments, "catalog.yaml")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 
@@ -185,8 +186,9 @@ def test_an_unknown_run_gets_the_nearest_name(command: Command) -> None:
     assert command("run", command.form()).code == 0
     (run,) = command("ps", "--all", "--json").data
     done = command("show", run["name"][:-1])
-    assert done.code == 2
-    assert run["name"] in done.err
+    assert (done.code, run["name"] in done.err) == (2, True)
+    assert command("run", command.form(extra="name_prefix: ab\n")).code == 0
+    assert re.search(r"Nearest: ab-\w+\.$", command("show", "ab").err)
 
 
 def test_quota_says_which_number_is_short(command: Command) -> None:

@@ -142,6 +142,17 @@ async def test_wrong_capacity_file_makes_a_run_wait_and_not_fail(backend: LocalB
     assert (await end_of(backend, ref)).phase is Phase.SUCCEEDED
 
 
+async def test_what_is_no_run_among_the_runs_hides_none_of_them(backend: LocalBackend, state_dir: Path) -> None:
+    ref = await backend.submit(backend.render(task("true"), context()))
+    await end_of(backend, ref)
+    (state_dir / "runs" / "notes.txt").write_text("a file of somebody's")
+    (state_dir / "runs" / "folder").mkdir()
+    broken = state_dir / "runs" / "broken"
+    broken.mkdir()
+    (broken / "state.json").write_text("{")
+    assert [status.ref.name for status in await backend.runs()] == [ref.name]
+
+
 async def test_training_goes_on_while_its_state_can_not_be_written(backend: LocalBackend, state_dir: Path) -> None:
     gates = [state_dir / f"go-{rank}" for rank in range(2)]
     for gate in gates:
