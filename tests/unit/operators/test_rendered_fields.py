@@ -24,6 +24,8 @@ from siflow_provider.triggers.run import Carried
 from tests.golden.manifests import CATALOG, GOLDEN
 from tests.unit.operators.conftest import Instance
 
+pytestmark = pytest.mark.many
+
 OPERATORS: dict[str, tuple[type[Any], type[PyTorchJob] | type[RayJob]]] = {
     "PyTorchJob": (PyTorchJobOperator, PyTorchJob),
     "RayJob": (RayJobOperator, RayJob),
