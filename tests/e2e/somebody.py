@@ -31,15 +31,15 @@ def with_backend(stack: AirflowStack, use: Callable[[TrainingBackend], Coroutine
     return asyncio.run(opened())
 
 
-def start(stack: AirflowStack, command: str, *, cpu: str = "100m") -> JobRef:
-    """Start a run of one replica and wait until it runs or has ended."""
+def start(stack: AirflowStack, command: str, *, cpu: str = "100m", identity: Identity | None = None) -> JobRef:
+    """Start a run of one replica and wait until it runs or has ended; without an identity it is nobody else's."""
     compute = {"type": "on_demand", "instances": [{"cpu": cpu, "memory": "64Mi"}]}
     form = {"kind": "PyTorchJob", "image": "registry.example/x:1", "command": command, "compute": compute}
     task = resolve(load(form))
-    identity = Identity.random("somebody")
+    context = RenderContext(identity=identity or Identity.random("somebody"))
 
     async def use(backend: TrainingBackend) -> JobRef:
-        ref = await backend.submit(backend.render(task, RenderContext(identity=identity)))
+        ref = await backend.submit(backend.render(task, context))
         async for status in backend.watch(ref):
             if status.phase is Phase.RUNNING or status.phase.terminal:
                 break

@@ -25,6 +25,8 @@ RACERS = 3
 MODES = ("poke", "reschedule", "deferrable")
 ONCE = {"poke": 1, "deferrable": 1}
 DAG = f"""
+from datetime import timedelta
+
 from airflow.sdk import DAG
 
 from siflow_provider.operators import PyTorchJobOperator
@@ -63,6 +65,7 @@ def busy(stack: AirflowStack) -> Iterator[JobRef]:
     somebody.remove(stack, ref)
 
 
+@pytest.mark.floor
 def test_a_task_that_fits_passes_in_every_mode_and_tells_where(stack: AirflowStack) -> None:
     run = start(
         stack,
@@ -117,11 +120,20 @@ def test_wrong_asks_fail_and_lack_of_time_skips_or_fails_the_same_in_every_mode(
             QuotaSensor(task_id=f"never_{{mode}}", task=form(100000), soft_fail=True, **options)
             QuotaSensor(task_id=f"soft_{{mode}}", task=form({CORES}), soft_fail=True, timeout=4, **options)
             QuotaSensor(task_id=f"hard_{{mode}}", task=form({CORES}), timeout=4, **options)
+        for mode in {tuple(ONCE)}:
+            QuotaSensor(
+                task_id=f"cut_{{mode}}", task=form({CORES}), execution_timeout=timedelta(seconds=8), timeout=600,
+                soft_fail=True, retries=1, **MODES[mode],
+            )
         """,
     )
     run.wait(240)
     ends = {"never": "failed", "soft": "skipped", "hard": "failed"}
-    assert run.states() == {f"{case}_{mode}": end for case, end in ends.items() for mode in MODES}
+    cut = dict.fromkeys([f"cut_{mode}" for mode in ONCE], "failed")
+    assert run.states() == {f"{case}_{mode}": end for case, end in ends.items() for mode in MODES} | cut
+    for name in cut:  # the try is over and not the wait: Airflow's retries go on
+        assert run.ti(name).try_number == 2
+        assert "AirflowTaskTimeout" in run.ti(name).log()
     for case in ends:
         assert {mode: run.ti(f"{case}_{mode}").try_number for mode in ONCE} == ONCE
         assert run.ti(f"{case}_reschedule").try_number <= RETRIES

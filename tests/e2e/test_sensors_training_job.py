@@ -7,6 +7,7 @@ from textwrap import dedent
 
 from scripts.airflow_stack import AirflowStack
 from scripts.airflow_stack.run import Run
+from siflow_provider.core.identity import Identity
 from siflow_provider.core.status import Phase
 from tests.e2e import somebody
 
@@ -73,6 +74,29 @@ def test_a_run_that_fails_fails_the_sensor_once_and_skips_a_soft_one(stack: Airf
     for mode in MODES:
         assert "no such file" in run.ti(mode).log()
     somebody.remove(stack, ref)
+
+
+def test_a_run_that_its_owner_goes_on_with_is_followed_to_the_end_of_its_last_attempt(
+    stack: AirflowStack, tmp_path: Path
+) -> None:
+    end, identity = tmp_path / "end", Identity.random("somebody")
+    wait = f"until [ -e {end} ]; do sleep 0.2; done"
+    first = somebody.start(stack, f"{wait}; kill -9 $$", identity=identity)
+    body = """
+    for mode, options in MODES.items():
+        TrainingJobSensor(task_id=mode, name=NAMED, timeout=300, **options)
+    """
+    run = start(stack, "job_again", body, name=first.name)
+    run.ti("deferrable").wait_log(f"following {first.name}")
+    end.touch()
+    run.ti("deferrable").wait_log(f"{first.name} ended: looking 121 s for another attempt")
+    run.ti("poke").wait_log(f"{first.name} is failed")
+    second = somebody.start(stack, "echo done", identity=identity.for_attempt(2))
+    assert run.wait(180) == "success", run.states()
+    assert {mode: run.ti(mode).xcom()["name"] for mode in MODES} == dict.fromkeys(MODES, second.name)
+    assert somebody.status_of(stack, first).phase is Phase.FAILED
+    somebody.remove(stack, first)
+    somebody.remove(stack, second)
 
 
 def test_a_run_that_starts_later_is_found_and_followed(stack: AirflowStack) -> None:
