@@ -12,6 +12,7 @@ from airflow.sdk import PokeReturnValue, XComArg
 
 from siflow_provider.backends import make_backend
 from siflow_provider.core.follow import follow
+from siflow_provider.core.identity import is_job_name
 from siflow_provider.core.outcome import FollowPolicy, RunEnd, Totals
 from siflow_provider.core.room import News
 from siflow_provider.core.status import JobRef
@@ -153,9 +154,23 @@ class TrainingJobSensor(SiflowSensor):
         self.defer(trigger=RunTrigger(**data.model_dump(mode="json")), method_name="run_ended", timeout=_left(deadline))
 
     def _wanted(self) -> tuple[str, str]:
-        """Return the run's name and, where known, its uid."""
+        """Return the run's name and, where known, its uid.
+
+        Raises:
+            UsageError: what was given, or what another task gave, can be the name of no run, so none would ever come.
+        """
+        name, uid = self._given()
+        if not is_job_name(name):
+            what = f"{name!r} can be the name of no run" if name else "no run is named: what was rendered is empty"
+            hint = (
+                'Give the name that `siflow-provider ps` lists, or what an operator pushed: {"name": ..., "uid": ...}.'
+            )
+            raise UsageError(f"{what}.", hint=hint)
+        return name, uid
+
+    def _given(self) -> tuple[str, str]:
         if self.ref is None:
-            return str(self.name).strip(), ""
+            return _text(self.name), ""
         ref: Any = self.ref
         try:
             ref = json.loads(ref) if isinstance(ref, str) and ref.lstrip().startswith("{") else ref
@@ -163,7 +178,7 @@ class TrainingJobSensor(SiflowSensor):
         except (ValueError, KeyError):
             hint = 'Give what an operator pushed: {"name": ..., "uid": ...}.'
             raise UsageError("`ref` names no run.", hint=hint) from None
-        return str(name), str(uid)
+        return _text(name), _text(uid)
 
     def _policy(self) -> FollowPolicy:
         return FollowPolicy(own=False, logs=self.logs if isinstance(self.logs, str) else tuple(self.logs))
@@ -191,6 +206,10 @@ class TrainingJobSensor(SiflowSensor):
             return finish(end)
         except RunFailed as error:
             raise AirflowFailException(str(error)) from None
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value).strip()
 
 
 def _left(deadline: datetime) -> timedelta:

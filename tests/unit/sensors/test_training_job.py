@@ -92,6 +92,25 @@ def test_a_ref_without_a_name_fails_without_retry(ref: Any) -> None:
         run(sensor(ref=ref, soft_fail=True))
 
 
+@pytest.mark.parametrize(
+    "given",
+    [{"name": "{{ None }}"}, {"name": " "}, {"ref": "{{ None }}"}, {"ref": {"name": None}}, {"name": "My Training"}],
+)
+def test_a_name_that_no_run_can_have_fails_at_once_and_is_not_waited_for(given: dict[str, Any]) -> None:
+    known()
+    with pytest.raises(AirflowFailException, match=r"no run.*siflow-provider ps"):
+        run(sensor(**given, soft_fail=True))
+
+
+def test_an_output_that_is_none_fails_at_once_and_is_not_waited_for() -> None:
+    known()
+    for option in ("name", "ref"):
+        which = sensor(**{option: "later"})
+        setattr(which, option, None)  # as another task's output is rendered
+        with pytest.raises(AirflowFailException, match="no run is named"):
+            run(which)
+
+
 def test_hidden_values_of_somebody_elses_run_stay_hidden(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
