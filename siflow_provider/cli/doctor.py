@@ -108,7 +108,9 @@ async def _backend(settings: Settings) -> list[Check]:
         from siflow_provider.backends.platform.checks import check_platform
 
         return [await _answers(settings), *await check_platform(settings)]
-    return [await _answers(settings)]
+    from siflow_provider.backends.local.checks import check_local
+
+    return [await _answers(settings), *await check_local(settings)]
 
 
 async def _answers(settings: Settings) -> Check:

@@ -24,8 +24,9 @@ from typing import Any
 
 from siflow_provider.backends.local.lock import is_held
 
-__all__ = ["RunFolder", "StateDir", "boot_id", "create_json", "read_json", "write_json"]
+__all__ = ["FOLDERS", "RunFolder", "StateDir", "boot_id", "create_json", "read_json", "write_json"]
 
+FOLDERS = ("runs", "by-run", "queue", "deleted", "clean-up", "new")
 _STALE_SECONDS = 60.0
 _KEEP_DELETED_SECONDS = 24 * 3600.0
 
@@ -144,7 +145,7 @@ class StateDir:
         data_home = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
         chosen = configured or os.environ.get("SIFLOW_LOCAL_STATE_DIR") or f"{data_home}/siflow"
         state = cls(Path(chosen).expanduser().absolute())
-        for name in ("runs", "by-run", "queue", "deleted", "clean-up", "new"):
+        for name in FOLDERS:
             (state.path / name).mkdir(parents=True, exist_ok=True, mode=0o700)
         return state
 

@@ -42,6 +42,17 @@ def catalog_of(command: Command) -> str:
     return next(str(finding["found"]) for finding in done.data if finding["name"] == "catalog")
 
 
+def test_doctor_says_what_this_machine_may_hold_and_how_to_mend_its_file(command: Command) -> None:
+    found = {one["name"]: one for one in command("doctor", "--json").data}
+    assert found["state folder"]["found"] == str(command.folder / "state")
+    assert "GiB of memory" in found["capacity"]["found"]
+    (command.folder / "state" / "capacity.json").write_text('{"cpus": 3}', encoding="utf-8")
+    done = command("doctor", "--json")
+    (wrong,) = [one for one in done.data if not one["ok"] and one["needed"]]
+    assert (done.code, wrong["name"]) == (1, "capacity")
+    assert wrong["mend"].startswith('Write it like this: {"cpu": 4')
+
+
 def test_stored_default_connection_is_found_in_the_airflow_of_the_home_folder(tmp_path: Path) -> None:
     options = store_with_a_catalog(tmp_path)
     (tmp_path / "airflow").mkdir()

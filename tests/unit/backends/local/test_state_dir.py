@@ -16,6 +16,7 @@ import pytest
 
 from siflow_provider.backends.local import record, store
 from siflow_provider.backends.local.backend import LocalBackend
+from siflow_provider.backends.local.checks import check_local
 from siflow_provider.backends.local.lock import take
 from siflow_provider.backends.local.record import read_state, write_state
 from siflow_provider.backends.local.store import RunFolder, StateDir, write_json
@@ -140,6 +141,12 @@ async def test_wrong_capacity_file_makes_a_run_wait_and_not_fail(backend: LocalB
     assert status.phase is Phase.QUEUED
     path.write_text(json.dumps({"cpu": 2}))
     assert (await end_of(backend, ref)).phase is Phase.SUCCEEDED
+
+
+async def test_doctor_names_a_folder_that_can_not_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda path, _: Path(path).name != "queue")  # as on a disk mounted read-only
+    folder, _ = await check_local(Settings(state_dir=str(tmp_path)))
+    assert (folder.ok, folder.found) == (False, f"{tmp_path}: queue can't be written")
 
 
 async def test_what_is_no_run_among_the_runs_hides_none_of_them(backend: LocalBackend, state_dir: Path) -> None:
