@@ -57,6 +57,26 @@ def test_failing_the_whole_dag_run_stops_the_run(each_stack: AirflowStack) -> No
     assert status.phase is Phase.STOPPED
 
 
+def test_dag_run_that_takes_too_long_is_ended_with_all_its_runs(stack: AirflowStack) -> None:
+    body = """
+    for mode, deferrable in {"deferred": True, "sync": False}.items():
+        PyTorchJobOperator(
+            task_id=mode, command="echo at work; exec sleep 613", workers=1, deferrable=deferrable, retries=1, **JOB
+        )
+    """
+    add_training_dag(stack, "op_run_timeout", body, dag_args=", dagrun_timeout=timedelta(seconds=30)")
+    run = stack.trigger("op_run_timeout")
+    for mode, state in {"deferred": "deferred", "sync": "running"}.items():
+        run.ti(mode).wait_log("[master-0] at work")
+        assert run.ti(mode).state == state
+    assert run.wait(90) == "failed"
+    statuses = wait_no_live_run(stack, "op-run-timeout")
+    assert [status.phase for status in statuses] == [Phase.STOPPED] * 2
+    assert not [one for one in stack.processes() if one.cmdline()[-1:] == ["613"]]
+    assert run.states() == {"deferred": "skipped", "sync": "skipped"}
+    run.ti("deferred").wait_log("the task was marked skipped: stopping ")
+
+
 def test_after_a_clear_the_old_run_is_gone_before_the_new_one_is_submitted(each_stack: AirflowStack) -> None:
     body = LONG.replace("sleep 600", "[ $AIRFLOW_CTX_TRY_NUMBER = 2 ] || sleep 600")
     run = deferred(each_stack, "op_cleared", body)
