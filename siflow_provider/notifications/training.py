@@ -67,10 +67,23 @@ class TrainingNotifier(BaseNotifier):
 
 
 def _event(context: Mapping[str, Any]) -> str:
-    state = str(getattr(context.get("ti"), "state", "") or "")
+    state = _state(context)
     if context.get("exception") is not None and state != "up_for_retry":
         return "failed"
     return _OF_STATE.get(state, "queued_too_long" if "deadline" in context else "failed")
+
+
+def _state(context: Mapping[str, Any]) -> str:
+    """Return the task's state; a DAG processor, which tells the end of a lost worker, knows the tries alone.
+
+    The context of a DAG's own callback holds a task of the run and a `reason`: that task's tries decide nothing.
+    """
+    instance = context.get("ti")
+    state = getattr(instance, "state", None)
+    most = getattr(instance, "max_tries", None)
+    if state is None and instance is not None and most is not None and "reason" not in context:
+        return "up_for_retry" if instance.try_number <= most else "failed"
+    return str(getattr(state, "value", state) or "")  # the text of Airflow's enum is no state
 
 
 def _where(context: Mapping[str, Any]) -> str:

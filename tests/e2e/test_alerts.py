@@ -187,23 +187,50 @@ def test_dead_and_slow_channels_change_and_delay_nothing(stack: AirflowStack) ->
         assert "there is no connection 'missing' in the worker" in log
 
 
-def test_a_notifier_tells_the_end_of_a_task_from_airflows_callbacks(stack: AirflowStack, receiver: Receiver) -> None:
+def test_a_notifier_tells_each_retry_and_the_end_of_a_task_from_airflows_callbacks(
+    stack: AirflowStack, receiver: Receiver
+) -> None:
     run = start(
         stack,
         "alerts_notifier",
         """
+        from datetime import timedelta
         tell = TrainingNotifier(connections="oncall")
-        for task_id, command in {"good": "true", "bad": "echo why it failed; exit 3"}.items():
-            PyTorchJobOperator(
-                task_id=task_id, image="registry.example/x:1", command=command, compute=SMALL,
-                on_failure_callback=tell, on_success_callback=TrainingNotifier(
-                    connections=["oncall"], title="{{ ti.task_id }} is done", message="run {{ run_id }}"),
-            )
+        told = {
+            "on_failure_callback": tell, "on_retry_callback": tell, "retries": 1, "retry_delay": timedelta(seconds=1),
+            "on_success_callback": [tell, TrainingNotifier(
+                connections=["oncall"], title="{{ ti.task_id }} is done", message="run {{ run_id }}")],
+        }
+        train("good", "true", "oncall", alerts=[], **told)
+        train("bad", "sleep 4; echo why it failed; exit 3", "oncall", alerts=[], **told)
+        train("slow", "echo at work; sleep 600", "oncall", name_prefix="slow", execution_timeout=timedelta(seconds=12),
+              alerts=[{"events": ["retrying", "failed", "stopped", "succeeded"], "to": ["oncall"]}], **told)
         """,
     )
-    run.wait(120)
-    wait_until(lambda: len(receiver.messages) >= 2 or None, timeout=60, what="both messages")
-    by_title = {message["title"]: message["message"] for message in receiver.messages}
-    assert set(by_title) == {"good is done", "SiFlow: alerts_notifier.bad failed"}
+    assert run.wait(150) == "failed"
+    assert run.states() == {"good": "success", "bad": "failed", "slow": "failed"}
+    expected = Counter(
+        {
+            "good is done": 1,
+            "SiFlow: alerts_notifier.good succeeded": 1,
+            "SiFlow: alerts_notifier.bad retrying": 1,
+            "SiFlow: alerts_notifier.bad failed": 1,
+            "SiFlow: alerts_notifier.slow retrying": 1,
+            "SiFlow: alerts_notifier.slow failed": 1,
+            "SiFlow: slow failed": 2,  # the form's own alert, from the trigger: once for the run of each try
+        }
+    )
+    wait_until(lambda: len(receiver.messages) >= expected.total() or None, timeout=60, what="all have come")
+    texts = [(re.sub(r" slow-\S+", " slow", one["title"]), one["message"]) for one in receiver.messages]
+    assert Counter(title for title, _ in texts) == expected
+    by_title = dict(texts)
     assert by_title["good is done"].startswith("run ")
-    assert "why it failed" in by_title["SiFlow: alerts_notifier.bad failed"]
+    for task_id, why in {"bad": "why it failed", "slow": "timeout: "}.items():
+        for word, number in {"retrying": 1, "failed": 2}.items():
+            text = by_title[f"SiFlow: alerts_notifier.{task_id} {word}"]
+            assert f"try: {number}\n" in text
+            assert why in text
+    for number in (1, 2):
+        log = run.ti("slow").log(number)
+        assert "following " in log
+        assert "[master-0] at work" in log

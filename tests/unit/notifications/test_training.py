@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.sdk import DAG
+from airflow.sdk import DAG, TaskInstanceState
 from airflow.sdk.log import mask_secret
 
 from siflow_provider.notifications import TrainingNotifier
@@ -28,8 +28,11 @@ def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
         yield found
 
 
-def context(state: str, **more: Any) -> Any:
-    instance = SimpleNamespace(dag_id="d", task_id="train", run_id="r1", map_index=-1, try_number=2, state=state)
+def context(state: str | None, *, max_tries: int = 2, **more: Any) -> Any:
+    instance = SimpleNamespace(
+        dag_id="d", task_id="train", run_id="r1", map_index=-1, try_number=2, max_tries=max_tries,
+        state=None if state is None else TaskInstanceState(state),
+    )  # fmt: skip
     return {"dag": DAG("d", schedule=None), "ti": instance, "run_id": "r1", **more}
 
 
@@ -58,6 +61,19 @@ def test_the_event_follows_from_the_tasks_state(
     (message,) = receiver.messages
     assert message["title"] == f"SiFlow: d.train {event}"
     assert message["type"] == colour
+
+
+@pytest.mark.parametrize(
+    ("max_tries", "more", "event"),
+    [(2, {}, "retrying"), (1, {}, "failed"), (2, {"reason": "task_failure"}, "failed")],
+    ids=["a try is left", "no try is left", "a DAG's callback"],
+)
+def test_the_event_of_a_lost_worker_follows_from_the_tries_that_are_left(
+    receiver: Receiver, max_tries: int, more: dict[str, Any], event: str
+) -> None:
+    TrainingNotifier(connections=["oncall"])(context(None, max_tries=max_tries, **more))
+    (message,) = receiver.messages
+    assert message["title"] == f"SiFlow: d.train {event}"
 
 
 def test_title_and_message_are_templates(receiver: Receiver) -> None:
