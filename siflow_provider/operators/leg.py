@@ -18,6 +18,7 @@ from siflow_provider.core.run import run
 from siflow_provider.core.status import Status
 from siflow_provider.core.trail import Trail
 from siflow_provider.errors import AccessDenied, BackendUnavailable
+from siflow_provider.triggers.shown import read_shown, trigger_logs
 
 if TYPE_CHECKING:
     from siflow_provider.core.attempts import Ledger, Step
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from siflow_provider.core.protocol import TrainingBackend
     from siflow_provider.core.status import JobRef
     from siflow_provider.operators.order import Order
+    from siflow_provider.triggers.shown import Shown
 
 __all__ = ["advance", "launch_and_look", "run_to_end", "tell_end"]
 
@@ -127,11 +129,17 @@ async def _look(backend: TrainingBackend, order: Order, step: Step) -> Step | Ru
     await order.reporter.links(status.links)
     if not status.phase.terminal:
         return step
+    if step.adopted:  # Airflow ran the try from its start again: its triggers may have shown lines of the run
+        order.reporter.leave_out(await asyncio.to_thread(_shown_by_triggers, order, step.ref.name))
     outcome = await follow(backend, step.ref, step.policy, order.reporter, cursor=step.cursor)
     if not outcome.final:
         return await _next(backend, order, outcome, step.ledger)
     await finish_run(backend, step.ref, order.reporter)
     return RunEnd(outcome, step.ledger.totals)
+
+
+def _shown_by_triggers(order: Order, run: str) -> Shown:
+    return read_shown(run, trigger_logs(order.store.instance))
 
 
 async def _publish(order: Order, ref: JobRef) -> None:

@@ -54,6 +54,10 @@ class TaskReporter:
         """Return a reporter to the same log that hides what `veil` knows."""
         return TaskReporter(self._log, self._store, veil=veil)
 
+    def leave_out(self, shown: Shown) -> None:
+        """Show no line of a stretch that the log holds already."""
+        self._skip = dict(shown.lines)
+
     @property
     def checkpoint_seconds(self) -> float:
         """An XCom goes through Airflow's API and database: not every second, of each of thousands of triggers."""

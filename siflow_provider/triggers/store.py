@@ -63,9 +63,13 @@ class Store:
     Args:
         instance: the task instance; None where Airflow tells a trigger of none (`airflow dags test` runs triggers in
             line): nothing is kept then, and nothing can restart in between.
+
+    Attributes:
+        instance: the same.
     """
 
     def __init__(self, instance: Any) -> None:
+        self.instance = instance
         self._key = None if instance is None else identity_of(instance)
         self._told: dict[str, set[str]] = {}
         self._lock = asyncio.Lock()

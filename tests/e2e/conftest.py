@@ -26,7 +26,8 @@ The first two are `scripts.airflow_stack.AirflowStack`. What tests use of it::
     stack.settings.home                      AIRFLOW_HOME; task logs in home/logs, local runs' state in home/siflow
 
 The connection `siflow_default` (backend local) is set. Timeouts of Airflow are short here (see FAST): a lost worker is
-noticed after about 20 s, a dead triggerer after about 10 s, trigger timeouts within 1 s.
+noticed after about 20 s, a dead triggerer after about 10 s, trigger timeouts within 1 s; a worker that can't import a
+DAG file tries again after 10 s.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ FAST = {
     "AIRFLOW__SCHEDULER__TRIGGER_TIMEOUT_CHECK_INTERVAL": "1",
     "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "10",
     "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "2",
+    "AIRFLOW__WORKERS__MISSING_DAG_RETRY_DELAY": "10",
     "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": "2",
 }
 

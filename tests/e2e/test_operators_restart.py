@@ -34,6 +34,27 @@ PyTorchJobOperator(
 )
 """
 
+LEAVES_ONCE = """
+from airflow.sdk import timezone
+from airflow.sdk.exceptions import AirflowRescheduleException
+from siflow_provider.operators import leg
+
+look = leg._look
+
+async def leave_or_look(backend, order, step):
+    if not step.adopted:
+        raise AirflowRescheduleException(timezone.utcnow() + timedelta(seconds=10))
+    return await look(backend, order, step)
+
+leg._look = leave_or_look
+
+PyTorchJobOperator(task_id="train", command="echo at work; sleep 20", **JOB)
+"""
+"""A DAG's body: the worker leaves the try between the submission and the deferral, and Airflow runs it again.
+
+Ten seconds later: Airflow fails a task that is queued again before the scheduler has heard that its worker ended.
+"""
+
 
 def assert_each_line_once(task: TaskInstance) -> None:
     log = task.log()
@@ -151,6 +172,46 @@ def test_worker_killed_between_submit_and_defer_means_a_new_try_that_stops_the_o
     assert new.submitted_at is not None
     assert old.ended_at <= new.submitted_at
     assert "of an earlier try still runs: stopping it before this one submits" in run.ti("train").log(2)
+
+
+def assert_one_run_adopted_in_one_try(stack: AirflowStack, prefix: str, task: TaskInstance) -> None:
+    (status,) = runs_of(stack, prefix)
+    assert status.phase is Phase.SUCCEEDED
+    assert task.try_number == 1
+    log = task.log()
+    assert f"adopted {status.ref.name}: this try had submitted it before" in log
+    assert log.count("[master-0] at work") == 1
+    assert task.xcom()["name"] == status.ref.name
+
+
+def test_try_that_airflow_runs_again_after_its_submission_adopts_the_run(stack: AirflowStack) -> None:
+    add_training_dag(stack, "op_left", LEAVES_ONCE)
+    run = stack.trigger("op_left")
+    assert run.wait(120) == "success", run.states()
+    assert_one_run_adopted_in_one_try(stack, "op-left", run.ti("train"))
+
+
+def test_dag_file_that_is_broken_for_a_moment_when_a_run_ends_costs_no_second_run(
+    stack: AirflowStack, tmp_path: Path
+) -> None:
+    broken, go = tmp_path / "broken", tmp_path / "go"
+    body = f"""
+    import os
+    if os.path.exists("{broken}"):
+        raise RuntimeError("broken for a moment")
+    PyTorchJobOperator(task_id="train", command="echo at work; until [ -e {go} ]; do sleep 0.1; done", **JOB)
+    """
+    add_training_dag(stack, "op_broken", body)
+    run = stack.trigger("op_broken")
+    task = run.ti("train")
+    task.wait_state("deferred")
+    task.wait_log("[master-0] at work")
+    broken.touch()
+    go.touch()
+    task.wait_state("up_for_reschedule")
+    broken.unlink()
+    assert run.wait(120) == "success", task.log()
+    assert_one_run_adopted_in_one_try(stack, "op-broken", task)
 
 
 @pytest.mark.timeout(660)

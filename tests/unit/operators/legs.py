@@ -55,5 +55,14 @@ def statuses(home: Path) -> list[Status]:
     return list(with_backend(home, lambda backend: backend.runs()))
 
 
+def wait_ended(home: Path, ref: JobRef) -> None:
+    async def watch(backend: Any) -> None:
+        async for status in backend.watch(ref):
+            if status.phase.terminal:
+                return
+
+    with_backend(home, watch)
+
+
 def delete(home: Path, ref: JobRef) -> None:
     with_backend(home, lambda backend: backend.delete(ref))

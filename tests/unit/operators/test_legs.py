@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 from threading import Thread
@@ -19,7 +20,7 @@ from siflow_provider.core.status import Failure, FailureClass, JobRef, Phase
 from siflow_provider.errors import AccessDenied
 from siflow_provider.operators import PyTorchJobOperator
 from siflow_provider.triggers.run import Carried, RunEvent, RunTrigger
-from tests.unit.operators.legs import Maker, deferred, delete, execute, resume, statuses
+from tests.unit.operators.legs import Maker, deferred, delete, execute, resume, statuses, wait_ended
 
 pytestmark = pytest.mark.runs
 
@@ -33,6 +34,24 @@ def test_same_try_that_starts_again_adopts_its_run(
     assert len(statuses(backend_home)) == 1
     assert f"adopted {first.data.ref.name}" in capsys.readouterr().out
     delete(backend_home, first.data.ref)
+
+
+def test_same_try_that_starts_again_after_its_run_leaves_out_the_lines_that_were_shown(
+    make: Maker, backend_home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW__LOGGING__BASE_LOG_FOLDER", str(tmp_path))
+    trigger = deferred(*make(f"echo one; echo two; until [ -e {tmp_path}/go ]; do sleep 0.05; done; echo three"))
+    folder = tmp_path / "dag_id=unit" / "run_id=r1" / "task_id=train"
+    folder.mkdir(parents=True)
+    events = (f"following {trigger.data.ref.name}", "[master-0] one", "[master-0] two")
+    shown = "".join(json.dumps({"event": event}) + "\n" for event in events)
+    (folder / "attempt=1.log.trigger.1.log").write_text(shown)
+    (tmp_path / "go").touch()
+    wait_ended(backend_home, trigger.data.ref)
+    assert execute(*make("true"))["name"] == trigger.data.ref.name
+    out = capsys.readouterr().out
+    assert "[master-0] three" in out
+    assert "[master-0] one" not in out
 
 
 def test_new_try_ends_the_run_of_the_older_one_first(make: Maker, backend_home: Path) -> None:
