@@ -37,6 +37,19 @@ def train(task_id, command, channel, **more):
 
 with DAG("NAME", schedule=None):
 """.replace("EVENTS", json.dumps(EVENTS))
+ENDS = """
+from datetime import timedelta
+tell = TrainingNotifier(connections="oncall")
+told = {
+    "on_failure_callback": tell, "on_retry_callback": tell, "retries": 1, "retry_delay": timedelta(seconds=1),
+    "on_success_callback": [tell, TrainingNotifier(
+        connections=["oncall"], title="{{ ti.task_id }} is done", message="run {{ run_id }}")],
+}
+train("good", "true", "oncall", alerts=[], **told)
+train("bad", "sleep 4; echo why it failed; exit 3", "oncall", alerts=[], **told)
+train("slow", "echo at work; sleep 600", "oncall", name_prefix="slow", execution_timeout=timedelta(seconds=12),
+      alerts=[{"events": ["retrying", "failed", "stopped", "succeeded"], "to": ["oncall"]}], **told)
+"""
 
 
 def start(stack: AirflowStack, name: str, body: str) -> Run:
@@ -190,23 +203,7 @@ def test_dead_and_slow_channels_change_and_delay_nothing(stack: AirflowStack) ->
 def test_a_notifier_tells_each_retry_and_the_end_of_a_task_from_airflows_callbacks(
     stack: AirflowStack, receiver: Receiver
 ) -> None:
-    run = start(
-        stack,
-        "alerts_notifier",
-        """
-        from datetime import timedelta
-        tell = TrainingNotifier(connections="oncall")
-        told = {
-            "on_failure_callback": tell, "on_retry_callback": tell, "retries": 1, "retry_delay": timedelta(seconds=1),
-            "on_success_callback": [tell, TrainingNotifier(
-                connections=["oncall"], title="{{ ti.task_id }} is done", message="run {{ run_id }}")],
-        }
-        train("good", "true", "oncall", alerts=[], **told)
-        train("bad", "sleep 4; echo why it failed; exit 3", "oncall", alerts=[], **told)
-        train("slow", "echo at work; sleep 600", "oncall", name_prefix="slow", execution_timeout=timedelta(seconds=12),
-              alerts=[{"events": ["retrying", "failed", "stopped", "succeeded"], "to": ["oncall"]}], **told)
-        """,
-    )
+    run = start(stack, "alerts_notifier", ENDS)
     assert run.wait(150) == "failed"
     assert run.states() == {"good": "success", "bad": "failed", "slow": "failed"}
     expected = Counter(
