@@ -40,6 +40,8 @@ def report_results(folder: RunFolder, submission: Submission) -> str:
     cut, so that the reader can say so and the log does not grow by it.
     """
     path = folder.work / "results.json"
+    if path.exists() and not path.is_file():  # to open a pipe that nobody writes to would wait for ever
+        return "the results file is no regular file, so it is left out"
     try:
         with path.open("rb") as file:
             raw = file.read(MAX_RESULT_BYTES * _LAYOUT_ROOM)

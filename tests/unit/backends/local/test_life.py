@@ -121,6 +121,16 @@ async def test_run_goes_on_until_its_last_worker_has_ended(backend: LocalBackend
     assert (done[0].phase, seen[-1].phase) == (Phase.RUNNING, Phase.FAILED)
 
 
+@pytest.mark.parametrize(
+    "command", ['mkfifo "$SIFLOW_RESULTS"', 'mkdir "$SIFLOW_RESULTS"', 'ln -s /dev/zero "$SIFLOW_RESULTS"']
+)
+async def test_results_that_are_no_file_are_told_and_keep_nobody_waiting(backend: LocalBackend, command: str) -> None:
+    ref = await backend.submit(backend.render(task(command), context()))
+    status = await end_of(backend, ref)
+    assert status.phase is Phase.SUCCEEDED
+    assert "the results file is no regular file" in status.events[-1].text
+
+
 async def test_logs_are_there_after_a_stop(backend: LocalBackend) -> None:
     ref = await backend.submit(backend.render(task("echo begun; sleep 600"), context()))
     async with asyncio.timeout(60):
