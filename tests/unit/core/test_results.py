@@ -85,12 +85,27 @@ def test_a_marked_line_between_pieces_of_a_long_one_is_text_of_that_line() -> No
         ("", "not JSON"),
         ("NaN", "NaN"),
         ("[1, Infinity]", "Infinity"),
+        ('{"loss": 1e999}', "1e999"),
+        ('{"token": "\\ud800"}', "half a character"),
+        ('{"\\udc80": 1}', "half a character"),
         ("[" * 300 + "]" * 300, "nested more than 200"),
         ("[" * 100_000, "not JSON"),
         ('"' + "x" * MAX_RESULT_BYTES + '"', "256 KiB"),
         ('"' + "漢" * (MAX_RESULT_BYTES // 3) + '"', "256 KiB"),
     ],
-    ids=["torn", "empty", "nan", "infinity", "deep", "very deep", "long", "long in bytes"],
+    ids=[
+        "torn",
+        "empty",
+        "nan",
+        "infinity",
+        "too large a number",
+        "half a character",
+        "half a character in a key",
+        "deep",
+        "very deep",
+        "long",
+        "long in bytes",
+    ],
 )
 def test_what_can_not_be_used_is_told_in_one_note(text: str, word: str) -> None:
     reader = ResultReader()
