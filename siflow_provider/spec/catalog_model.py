@@ -18,7 +18,7 @@ from siflow_provider.spec.image_url import image_url
 from siflow_provider.spec.kube_names import dns_name, label_key
 from siflow_provider.spec.kube_objects import Toleration
 from siflow_provider.spec.mount_paths import sub_path
-from siflow_provider.spec.scalars import Filled, Flag, Quantity, Text, Version, at_least, choice
+from siflow_provider.spec.scalars import Filled, Flag, MarkValue, Quantity, Text, Version, at_least, choice
 from siflow_provider.spec.task import known_timezone
 
 __all__ = [
@@ -115,7 +115,7 @@ class InstanceEntry(Narrowed):
     """Left out: gpu when the resources name an accelerator."""
     resources: Annotated[dict[Filled, Quantity], STRUCTURE]
     """cpu, memory and accelerators of one unit."""
-    node_selector: Annotated[dict[Key, Version], STRUCTURE] = {}
+    node_selector: Annotated[dict[Key, MarkValue], STRUCTURE] = {}
     """Labels of its nodes."""
     tolerations: Annotated[tuple[Toleration, ...], STRUCTURE] = ()
     """Taints of its nodes."""
@@ -188,7 +188,7 @@ class LabelPolicy(Data):
     """What labels a task must have, and which values they may take."""
 
     required: Annotated[tuple[Key, ...], STRUCTURE] = ()
-    allowed: Annotated[dict[Key, Annotated[tuple[Version, ...], STRUCTURE]], STRUCTURE] = {}
+    allowed: Annotated[dict[Key, Annotated[tuple[MarkValue, ...], STRUCTURE]], STRUCTURE] = {}
 
 
 class PersistentEnv(Narrowed):

@@ -12,7 +12,7 @@ from siflow_provider.spec.containers import STRUCTURE
 from siflow_provider.spec.form_names import FAILURE_CLASSES
 from siflow_provider.spec.kube_names import dns_name, label_key
 from siflow_provider.spec.kube_objects import Toleration, checked_patch
-from siflow_provider.spec.scalars import Count, Filled, Port, PositiveSeconds, Text, Version, choice
+from siflow_provider.spec.scalars import Count, Filled, MarkValue, Port, PositiveSeconds, Text, choice
 from siflow_provider.spec.wording import kind_of, quote, suggest
 from siflow_provider.spec.wrongs import Wrong
 
@@ -112,9 +112,9 @@ class KubernetesOptions(Form):
     """ServiceAccount of every pod."""
     image_pull_secrets: Annotated[tuple[Annotated[Name, ITEM], ...], STRUCTURE] = ()
     """Secrets with registry credentials."""
-    node_selector: Annotated[dict[Key, Annotated[Version, ITEM]], STRUCTURE] = {}
+    node_selector: Annotated[dict[Key, Annotated[MarkValue, ITEM]], STRUCTURE] = {}
     """Labels that the nodes must have."""
     tolerations: Annotated[tuple[Annotated[Toleration, ITEM], ...], STRUCTURE] = ()
     """Taints that the pods tolerate, as Kubernetes writes them."""
-    annotations: Annotated[dict[Key, Annotated[Version, ITEM]], STRUCTURE] = {}
+    annotations: Annotated[dict[Key, Annotated[MarkValue, ITEM]], STRUCTURE] = {}
     """Annotations on the job and all pods."""

@@ -21,6 +21,7 @@ from siflow_provider.spec.wrongs import Wrong
 __all__ = [
     "Count",
     "Flag",
+    "MarkValue",
     "NonNegativeSeconds",
     "Positive",
     "PositiveSeconds",
@@ -75,10 +76,14 @@ def _filled(value: str) -> str:
     return value
 
 
-def _version(value: Any) -> str:
+def _mark(value: Any) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
-        return _filled(text(quote(value)))
-    return _filled(text(value))
+        return text(quote(value))
+    return text(value)
+
+
+def _version(value: Any) -> str:
+    return _filled(_mark(value))
 
 
 def at_least(least: int, why: str = "") -> BeforeValidator:
@@ -132,9 +137,10 @@ Text = Annotated[str, BeforeValidator(text)]
 """Any text without NUL."""
 Filled = Annotated[str, BeforeValidator(text), AfterValidator(_filled)]
 """Text that is not blank."""
-Version = Annotated[
-    str, BeforeValidator(_version), WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "integer"}]})
-]
+_TEXT_OR_WHOLE = {"anyOf": [{"type": "string"}, {"type": "integer"}]}
+MarkValue = Annotated[str, BeforeValidator(_mark), WithJsonSchema(_TEXT_OR_WHOLE)]
+"""Value of a label or annotation: text, which may be empty; a whole number is taken as its digits."""
+Version = Annotated[str, BeforeValidator(_version), WithJsonSchema(_TEXT_OR_WHOLE)]
 """Text; a whole number is taken as its digits (2.60 is refused: YAML reads it as 2.6)."""
 Flag = Annotated[bool, BeforeValidator(flag)]
 """True or false."""

@@ -31,7 +31,18 @@ from siflow_provider.spec.image_url import image_url
 from siflow_provider.spec.kube_names import MAX_PREFIX, label_key, label_value
 from siflow_provider.spec.policy import Alert, FaultTolerance, KubernetesOptions, Monitoring
 from siflow_provider.spec.ray import RaySection
-from siflow_provider.spec.scalars import Count, Filled, Flag, PositiveSeconds, Quantity, Text, Version, at_least, choice
+from siflow_provider.spec.scalars import (
+    Count,
+    Filled,
+    Flag,
+    MarkValue,
+    PositiveSeconds,
+    Quantity,
+    Text,
+    Version,
+    at_least,
+    choice,
+)
 from siflow_provider.spec.storage import DatasetMount, ModelMount, VolumeMount
 from siflow_provider.spec.wording import kind_of, quote, suggest
 from siflow_provider.spec.wrongs import Wrong
@@ -115,7 +126,7 @@ Env = Annotated[dict[str, str | Hidden], PlainValidator(parse_env), STRUCTURE, W
 Labels = Annotated[
     dict[
         Annotated[Text, AfterValidator(label_key)],
-        Annotated[Annotated[Version, AfterValidator(label_value)], ITEM],
+        Annotated[Annotated[MarkValue, AfterValidator(label_value)], ITEM],
     ],
     STRUCTURE,
 ]

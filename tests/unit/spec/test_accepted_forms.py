@@ -110,6 +110,21 @@ RIGHT: list[tuple[str, str, dict[Any, Any], str, Any]] = [
     ("env not hidden", P, {"env": {"A": {"value": "x", "hidden": False}}}, "env", {"A": "x"}),
     ("label in unicode", P, {("labels", "who"): "数据组"}, "labels", {"team": "nlp", "who": "数据组"}),
     ("label of 200 characters", P, {("labels", "who"): "x y " * 50}, "labels", {"team": "nlp", "who": "x y " * 50}),
+    ("label without a value", P, {("labels", "who"): ""}, "labels", {"team": "nlp", "who": ""}),
+    (
+        "node label without a value",
+        P,
+        {"kubernetes": {"node_selector": {"node-role.kubernetes.io/gpu": ""}}},
+        "kubernetes.node_selector",
+        {"node-role.kubernetes.io/gpu": ""},
+    ),
+    (
+        "annotation without a value",
+        P,
+        {"kubernetes": {"annotations": {"example.com/note": ""}}},
+        "kubernetes.annotations",
+        {"example.com/note": ""},
+    ),
     ("label number", P, {("labels", "n"): 7}, "labels", {"team": "nlp", "n": "7"}),
     (
         "quantity in place",

@@ -133,3 +133,9 @@ def test_hidden_persistent_env_is_shown_nowhere() -> None:
     catalog = load_catalog(CATALOG)
     assert "anns-own-token" not in repr(catalog)
     assert "anns-own-token" not in catalog.model_dump_json()
+
+
+def test_instance_of_nodes_with_a_label_without_a_value_is_taken() -> None:
+    label = {"node-role.kubernetes.io/gpu": ""}
+    catalog = load_catalog(changed(CATALOG, {("instances", "cpu.16", "node_selector"): label}))
+    assert catalog.instances["cpu.16"].node_selector == label
