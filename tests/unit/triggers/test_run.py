@@ -64,6 +64,23 @@ async def test_hidden_value_that_is_printed_is_masked_in_log_and_event(
 
 
 @pytest.mark.parametrize(
+    "command",
+    [
+        r"""printf '{"loss\\u0000": 1, "nul": ["\\u0000"]}' > $SIFLOW_RESULTS""",
+        r"printf 'bad \000 weights\n' >&2; exit 3",
+    ],
+    ids=["results", "last lines"],
+)
+async def test_what_a_training_prints_and_no_database_takes_stops_no_triggerer(
+    airflow: Airflow, backend: Any, command: str
+) -> None:
+    event = await anext(trigger_for(await submitted(backend, command)).run())
+    text = json.dumps(event.payload, ensure_ascii=False)
+    assert "\N{REPLACEMENT CHARACTER}" in text
+    assert "\\u0000" not in text  # PostgreSQL's jsonb refuses it
+
+
+@pytest.mark.parametrize(
     "fault",
     [
         BackendUnavailable("Airflow can't tell now"),
