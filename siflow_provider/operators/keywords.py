@@ -10,17 +10,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import lru_cache
 from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
+from siflow_provider.core.launch import QuotaPolicy
 from siflow_provider.errors import Problem, SpecError
 from siflow_provider.spec.unknown_keys import explain
 from siflow_provider.spec.wording import quote, suggest
+from siflow_provider.triggers.killed import KillAction
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator
 
-__all__ = ["refuse", "refuse_unknown", "unknown_keywords", "without", "wrong_waits"]
+__all__ = ["refuse", "refuse_unknown", "unknown_keywords", "without", "wrong_arguments", "wrong_logs", "wrong_waits"]
 
+_CHOICES = {"quota": get_args(QuotaPolicy), "on_kill_action": get_args(KillAction)}
+_LOGS = ("master", "all", "none")
 _AIRFLOWS_OWN = {"_airflow_from_mapped", "_airflow_mapped_validation_only", "on_failure_fail_dagrun"}
 """What Airflow itself passes beside the parameters of `__init__`."""
 
@@ -47,6 +51,27 @@ def wrong_waits(operator: Any) -> Iterator[Problem]:
         yield Problem("execution_timeout", text)
     if not isinstance(operator.deferrable, bool):
         yield Problem("deferrable", f"{quote(operator.deferrable)} is neither True nor False")
+
+
+def wrong_logs(logs: Any) -> Iterator[Problem]:
+    """Yield a problem for a `logs` that names neither a choice nor replicas."""
+    listed = isinstance(logs, (list, tuple)) and all(isinstance(each, str) for each in logs)
+    if not listed and logs not in _LOGS:
+        names = "or a list of replicas such as ['worker-1']"
+        yield Problem("logs", f"{quote(logs)} is none of {', '.join(_LOGS)}, {names}")
+
+
+def wrong_arguments(operator: Any) -> Iterator[Problem]:
+    """Yield all that is wrong with the arguments of an operator that are no form fields.
+
+    Also of a task that was made of a mapped one: a wrong `on_kill_action` would be found once the run is submitted.
+    """
+    yield from wrong_waits(operator)
+    for name, choices in _CHOICES.items():
+        value = getattr(operator, name)
+        if value not in choices:
+            yield Problem(name, f"{quote(value)} is none of {', '.join(choices)}")
+    yield from wrong_logs(operator.logs)
 
 
 def without(arguments: Mapping[str, Any], unknown: Iterable[Problem]) -> dict[str, Any]:

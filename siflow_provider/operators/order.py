@@ -6,10 +6,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from siflow_provider.core.identity import default_prefix
-from siflow_provider.core.launch import QuotaPolicy
 from siflow_provider.core.policy import follow_policy
 from siflow_provider.core.protocol import RenderContext
 from siflow_provider.core.veil import Veil
@@ -17,30 +16,29 @@ from siflow_provider.errors import Problem, SiflowError, SpecError
 from siflow_provider.hooks.process import mask_now
 from siflow_provider.hooks.siflow import SiflowHook
 from siflow_provider.operators.form import form_fields, merge, unfold, unrendered
-from siflow_provider.operators.keywords import wrong_waits
+from siflow_provider.operators.keywords import wrong_arguments
 from siflow_provider.operators.source import dag_path, document_of, rendered_content, resolved_form, user_of, wrong_form
 from siflow_provider.spec.base import is_unknown
 from siflow_provider.spec.document import as_mapping
-from siflow_provider.triggers.killed import KillAction
 from siflow_provider.triggers.reporter import TaskReporter
 from siflow_provider.triggers.store import Store, identity_of, instance_id
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from airflow.sdk import Context
 
     from siflow_provider.backends.settings import Settings
+    from siflow_provider.core.launch import QuotaPolicy
     from siflow_provider.core.outcome import FollowPolicy
     from siflow_provider.core.status import JobRef
     from siflow_provider.operators.task import SiflowTaskOperator
     from siflow_provider.spec.document import Document
     from siflow_provider.spec.resolve import ResolvedTask
+    from siflow_provider.triggers.killed import KillAction
     from siflow_provider.triggers.run import Carried
 
-_CHOICES = {"quota": get_args(QuotaPolicy), "on_kill_action": get_args(KillAction)}
-_LOGS = ("master", "all", "none")
 _NET_BELOW = timedelta(minutes=10)
 """How much later than we would the cluster ends a run: it acts only where nobody of ours is left to watch the clock."""
 
@@ -95,7 +93,7 @@ def check_at_parse(operator: SiflowTaskOperator, wrong: Sequence[Problem] = (), 
     Raises:
         SpecError: with every problem at once; Airflow shows it as the file's import error.
     """
-    problems = [*wrong, *wrong_waits(operator), *_wrong_options(operator)]
+    problems = [*wrong, *wrong_arguments(operator)]
     if not is_unknown(operator.spec) and all(problem.path != "spec" for problem in wrong):
         # else it is not known what the form is made of
         problems += wrong_form(
@@ -173,16 +171,6 @@ def _render_context(operator: SiflowTaskOperator, settings: Settings, context: C
         last_net_seconds=None if limit is None else math.ceil((limit + _NET_BELOW).total_seconds()),
         instance=instance_id(context["ti"]),
     )
-
-
-def _wrong_options(operator: SiflowTaskOperator) -> Iterator[Problem]:
-    for name, choices in _CHOICES.items():
-        value = getattr(operator, name)
-        if value not in choices:
-            yield Problem(name, f"{value!r} is none of {', '.join(choices)}")
-    if isinstance(operator.logs, str) and operator.logs not in _LOGS:
-        names = "or a list of replicas such as ['worker-1']"
-        yield Problem("logs", f"{operator.logs!r} is none of {', '.join(_LOGS)}, {names}")
 
 
 def _raw_form(operator: SiflowTaskOperator, spec: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from siflow_provider.operators.arguments import KillAction, Logs, QuotaPolicy
 from siflow_provider.operators.bridge import Interrupt, run_blocking
 from siflow_provider.operators.deferral import deferral
 from siflow_provider.operators.form import conceal, form_fields, hide_defaults
-from siflow_provider.operators.keywords import refuse, unknown_keywords, without, wrong_waits
+from siflow_provider.operators.keywords import refuse, unknown_keywords, without, wrong_arguments
 from siflow_provider.operators.leg import advance, launch_and_look, run_to_end, tell_end
 from siflow_provider.operators.order import check_at_parse, order_of, prefix_of, spec_fields
 from siflow_provider.operators.outcome import airflow_errors, finish
@@ -137,7 +137,7 @@ class SiflowTaskOperator(RendersForms):
         )
         hide_defaults(self.get_dag())
         if self.made_of_mapped:
-            refuse((*self._unknown, *wrong_waits(self)), task_id=self.task_id)
+            refuse((*self._unknown, *wrong_arguments(self)), task_id=self.task_id)
             return  # made anew in the worker, which checks the rendered form
         wrong = self._unknown
         try:

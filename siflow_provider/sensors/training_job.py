@@ -21,7 +21,7 @@ from siflow_provider.core.veil import Veil
 from siflow_provider.errors import BackendUnavailable, RunFailed, UsageError
 from siflow_provider.hooks.siflow import DEFAULT_CONN_ID, SiflowHook
 from siflow_provider.operators.bridge import run_blocking
-from siflow_provider.operators.keywords import refuse
+from siflow_provider.operators.keywords import refuse, wrong_logs
 from siflow_provider.operators.outcome import finish
 from siflow_provider.sensors.base import SiflowSensor, Unanswered, refusing
 from siflow_provider.triggers.find import FindRunTrigger, find_run
@@ -81,7 +81,7 @@ class TrainingJobSensor(SiflowSensor):
         **kwargs: Any,
     ) -> None:
         super().__init__(deferrable=deferrable, **kwargs)
-        refuse(self._wrong, task_id=self.task_id)
+        refuse((*self._wrong, *wrong_logs(logs)), task_id=self.task_id)
         if (name is None) == (ref is None):
             raise UsageError(f"TrainingJobSensor {self.task_id!r} needs exactly one of `name` and `ref`.")
         self.name = name

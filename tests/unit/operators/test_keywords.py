@@ -128,3 +128,16 @@ def test_mapped_task_that_is_made_of_unknown_keywords_at_run_time_is_refused() -
         mapped = PyTorchJobOperator.partial(task_id="t", **JOB).expand(workers=[1])
     with pytest.raises(SpecError, match="wrokers"):
         mapped.unmap({"wrokers": 1})
+
+
+@pytest.mark.parametrize("write", [plain_task, task_made_of_a_mapped_one, decorated_task])
+def test_option_that_is_no_choice_is_refused_before_anything_is_submitted(write: Any) -> None:
+    wrong: Any = {"on_kill_action": "detatch", "quota": None, "logs": None}
+    with DAG("d", schedule=None), pytest.raises(SpecError) as caught:
+        write(**wrong)
+    assert {problem.path for problem in caught.value.problems} == {"on_kill_action", "quota", "logs"}
+
+
+def test_sensor_of_a_run_refuses_logs_that_are_no_choice() -> None:
+    with DAG("d", schedule=None), pytest.raises(SpecError, match="logs: 'mastr' is none of master, all, none"):
+        run_sensor(logs="mastr")
