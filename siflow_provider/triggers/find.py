@@ -94,10 +94,11 @@ class FindRunTrigger(BaseTrigger):
         yield TriggerEvent(event)  # type: ignore[no-untyped-call]
 
     async def _wait(self) -> Status:
-        settings = await SiflowHook(self.conn_id).asettings(expected=self.backend)
         answered = True
         while True:
             try:
+                # read anew where there was no answer: the connection may have been mended meanwhile
+                settings = await SiflowHook(self.conn_id).asettings(expected=self.backend)
                 async with make_backend(settings) as backend:
                     while (found := await find_run(backend, self.name, self.uid)) is None:
                         answered = True

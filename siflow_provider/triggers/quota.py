@@ -76,11 +76,12 @@ class QuotaTrigger(BaseTrigger):
         yield TriggerEvent(event)  # type: ignore[no-untyped-call]
 
     async def _wait(self) -> Room:
-        settings = await SiflowHook(self.conn_id).asettings(expected=self.backend)
-        task = Demand.model_validate(self.demand).resolved()
         news = News(self.repeat_seconds)
         while True:
             try:
+                # read anew where there was no answer: the connection may have been mended meanwhile
+                settings = await SiflowHook(self.conn_id).asettings(expected=self.backend)
+                task = Demand.model_validate(self.demand).resolved()
                 # one backend for the whole wait: a new login for each look would cost more than the look
                 async with make_backend(settings) as backend:
                     return await self._until_known(backend, task, news)

@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 
+from siflow_provider.backends.settings import Settings
 from siflow_provider.core.room import Demand, News
 from siflow_provider.core.status import JobRef, Phase, Status
-from siflow_provider.errors import AccessDenied
+from siflow_provider.errors import AccessDenied, BackendUnavailable
+from siflow_provider.hooks.siflow import SiflowHook
 from siflow_provider.triggers.find import FindRunTrigger
 from siflow_provider.triggers.quota import QuotaTrigger
 from tests.unit.core.tasks import make_task
@@ -97,6 +99,29 @@ async def test_looking_for_a_run_is_patient_and_complains_once() -> None:
         "deadline": "2026-01-01T00:00:00+00:00",
     }
     assert log.said == ["no answer from the backend, trying again: the API server does not answer."]
+
+
+@pytest.mark.parametrize("kind", [QuotaTrigger, FindRunTrigger])
+async def test_an_airflow_that_can_not_tell_of_the_connection_is_waited_for(
+    kind: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Scripted.reset(report())
+    Scripted.found = staticmethod(lambda: [Status(ref=REF, phase=Phase.QUEUED)])
+    asked, ask = [], SiflowHook.asettings
+
+    async def busy_at_first(hook: SiflowHook, *, expected: str = "") -> Settings:
+        asked.append(expected)
+        if len(asked) < 3:
+            raise BackendUnavailable("Airflow can't tell now")
+        return await ask(hook, expected=expected)
+
+    monkeypatch.setattr(SiflowHook, "asettings", busy_at_first)
+    own = {"name": REF.name} if kind is FindRunTrigger else {"demand": quota_trigger()[0].demand}
+    trigger = kind(**own, interval=0)
+    log = given_log(trigger)
+    assert not (await anext(trigger.run())).payload["error"]
+    assert len(log.said) == 1
+    assert "Airflow can't tell now" in log.said[0]
 
 
 @pytest.mark.looptime
