@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,13 @@ if TYPE_CHECKING:
 
 __all__ = ["TrainingNotifier"]
 
-_OF_STATE = {"success": "succeeded", "failed": "failed", "up_for_retry": "retrying", "running": "started"}
+_OF_STATE = {
+    "success": "succeeded",
+    "failed": "failed",
+    "up_for_retry": "retrying",
+    "running": "started",
+    "skipped": "skipped",
+}
 
 
 class TrainingNotifier(BaseNotifier):
@@ -54,6 +61,14 @@ class TrainingNotifier(BaseNotifier):
         self.title = title
         self.message = message
 
+    def __call__(self, *args: Any) -> None:
+        """Render and send, each time from the templates: one object may tell of many tasks in one process.
+
+        Airflow renders in place, and a DAG processor or `airflow dags test` calls the same object again (source:
+        task-sdk 1.3.2 `bases/notifier.py`, render_template_fields).
+        """
+        BaseNotifier.__call__(copy.copy(self), *args)
+
     def notify(self, context: Context) -> None:
         """Send from a worker or the DAG processor. Never raises; done within `ALERT_SECONDS`."""
         run_blocking(lambda: self.async_notify(context))
@@ -67,6 +82,8 @@ class TrainingNotifier(BaseNotifier):
 
 
 def _event(context: Mapping[str, Any]) -> str:
+    if _is_dag_success(context):
+        return "succeeded"
     state = _state(context)
     if context.get("exception") is not None and state != "up_for_retry":
         return "failed"
@@ -86,19 +103,29 @@ def _state(context: Mapping[str, Any]) -> str:
     return str(getattr(state, "value", state) or "")  # the text of Airflow's enum is no state
 
 
+def _is_dag_success(context: Mapping[str, Any]) -> bool:
+    """Say whether a DAG's own `on_success_callback` is called: the task that its context names is just the last one."""
+    return context.get("reason") == "success"
+
+
+def _instance(context: Mapping[str, Any]) -> Any:
+    return None if _is_dag_success(context) else context.get("ti")
+
+
 def _where(context: Mapping[str, Any]) -> str:
-    instance = context.get("ti")
+    instance = _instance(context)
     if instance is not None:
         index = f"[{instance.map_index}]" if getattr(instance, "map_index", -1) not in (-1, None) else ""
         return f"{instance.dag_id}.{instance.task_id}{index}"
     run = context.get("dag_run")
     # a deadline's context holds the DAG run as the API shows it
-    return str(_get(run, "dag_id") or "a DAG run")
+    return str(_get(run, "dag_id") or getattr(context.get("dag"), "dag_id", None) or "a DAG run")
 
 
 def _reason(context: Mapping[str, Any]) -> str:
-    instance, run = context.get("ti"), context.get("dag_run")
-    run_id = getattr(instance, "run_id", None) or _get(run, "run_id") or _get(run, "dag_run_id")
+    instance, run = _instance(context), context.get("dag_run")
+    ids = (getattr(instance, "run_id", None), _get(run, "run_id"), _get(run, "dag_run_id"), context.get("run_id"))
+    run_id = next(filter(None, ids), None)
     lines = [f"DAG run: {run_id}" if run_id else "", f"try: {instance.try_number}" if instance is not None else ""]
     error = context.get("exception")
     return "\n".join(line for line in (*lines, str(error) if error is not None else "") if line)

@@ -52,6 +52,7 @@ def test_a_failure_callback_tells_task_run_and_reason(receiver: Receiver) -> Non
         ("up_for_retry", {"exception": ValueError("x")}, "retrying", "warning"),
         ("running", {"exception": ValueError("x")}, "failed", "failure"),
         ("running", {}, "started", "info"),
+        ("skipped", {}, "skipped", "info"),
     ],
 )
 def test_the_event_follows_from_the_tasks_state(
@@ -74,6 +75,24 @@ def test_the_event_of_a_lost_worker_follows_from_the_tries_that_are_left(
     TrainingNotifier(connections=["oncall"])(context(None, max_tries=max_tries, **more))
     (message,) = receiver.messages
     assert message["title"] == f"SiFlow: d.train {event}"
+
+
+@pytest.mark.parametrize("known", [{}, {"ti": None}], ids=["last task known", "nothing known"])
+def test_a_dags_success_is_told_of_the_dag(receiver: Receiver, known: dict[str, Any]) -> None:
+    run = {} if known else {"dag_run": SimpleNamespace(dag_id="d", run_id="r1")}
+    TrainingNotifier(connections="oncall")(context(None, **{"reason": "success", **run, **known}))
+    (message,) = receiver.messages
+    assert (message["title"], message["message"]) == ("SiFlow: d succeeded", "DAG run: r1")
+    assert message["type"] == "success"
+
+
+def test_one_notifier_tells_of_each_task_what_is_its_own(receiver: Receiver) -> None:
+    notifier = TrainingNotifier(connections="oncall", title="{{ ti.task_id }} ended")
+    for task_id in ("prepare", "train"):  # as a DAG processor does for several lost workers
+        given = context("failed")
+        given["ti"].task_id = task_id
+        notifier(given)
+    assert [message["title"] for message in receiver.messages] == ["prepare ended", "train ended"]
 
 
 def test_title_and_message_are_templates(receiver: Receiver) -> None:
