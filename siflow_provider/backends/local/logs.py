@@ -3,10 +3,13 @@ r"""Reading the replicas' log files: by byte offset, in bounded pieces, to the l
 A position is the number of bytes read, as text, so that a reader may stop and go on anywhere, in another process. Bytes
 that are no UTF-8 are replaced; a character that is not yet written in full is waited for. Long lines come in pieces
 (`core.pieces`). A `\r` before the line's end is dropped, one inside it (progress bars) stays.
+
+A file that has become shorter is read from its beginning: `echo x > /dev/stderr` empties the file that stands there.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +34,7 @@ class LogFile:
     offset: int = 0
     veil: Veil = field(default_factory=Veil)
     _rest: bytes = field(default=b"", repr=False)
+    _told: bool = field(default=False, repr=False)
 
     def read(self, *, ended: bool, now: bool = False) -> list[LogLine]:
         """Return the next lines, [] when there are none now.
@@ -42,6 +46,9 @@ class LogFile:
         while True:
             try:
                 with self.path.open("rb") as file:
+                    size = os.fstat(file.fileno()).st_size
+                    if size < self.offset + len(self._rest) and (told := self._begin_again()):
+                        return told
                     file.seek(self.offset + len(self._rest))
                     chunk = file.read(_READ_BYTES)
             except FileNotFoundError:
@@ -49,6 +56,16 @@ class LogFile:
             lines = self._split(self._rest + chunk, last=(ended or now) and not chunk, ended=ended)
             if lines or not chunk:
                 return lines
+
+    def _begin_again(self) -> list[LogLine]:
+        """Go to the beginning of a file that somebody emptied, and return what to tell of it, the first time."""
+        told, self._told = self._told, True
+        self.offset, self._rest = 0, b""
+        text = (
+            f"--- {self.replica}: the command emptied its own log, as `> /dev/stderr` does where `>&2` would not: "
+            "lines before this may be missing ---"
+        )
+        return [] if told else [LogLine(self.replica, text, "0", remark=True)]
 
     def _split(self, data: bytes, *, last: bool, ended: bool) -> list[LogLine]:
         """Take all whole lines and all pieces of long ones; with `last` the unfinished rest as well."""

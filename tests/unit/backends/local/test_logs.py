@@ -53,6 +53,29 @@ def test_line_of_exactly_the_limit_is_one_piece(tmp_path: Path) -> None:
     assert [(len(line.text), line.partial) for line in _read_all(path)] == [(MAX_LINE_BYTES, False)]
 
 
+def test_what_a_command_writes_after_it_emptied_its_log_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text("epoch 1\nepoch 2\nhalf a li")
+    file = LogFile("master-0", path)
+    assert [line.text for line in file.read(ended=False)] == ["epoch 1", "epoch 2"]
+    path.write_text("new\n")  # as `echo new > /dev/stderr` does
+    (told,) = file.read(ended=False)
+    assert told.remark
+    assert "/dev/stderr" in told.text
+    assert [(line.text, line.position) for line in file.read(ended=False)] == [("new", "4")]
+    path.write_text("end")
+    assert [line.text for line in file.read(ended=True)] == ["end"]
+
+
+async def test_results_of_a_command_that_emptied_its_log_are_found(backend: LocalBackend) -> None:
+    command = "seq 5000; echo done > /dev/stderr; echo '{\"loss\": 1}' > $SIFLOW_RESULTS"
+    ref = await backend.submit(backend.render(task(command), context()))
+    await end_of(backend, ref)
+    behind = LogCursor(positions={"master-0": "20000"})
+    lines = [line.text async for line in backend.logs(ref, "master", behind)]
+    assert lines[-2:] == ["done", '::siflow-result:: {"loss": 1}']
+
+
 def test_torn_character_is_waited_for(tmp_path: Path) -> None:
     path = tmp_path / "log"
     file = LogFile("master-0", path)
