@@ -92,8 +92,6 @@ class ResultReader:
             return f"the result is not JSON ({error}), so it is left out. It begins with {self._over(text)[:80]!r}."
         if _depth(value) > _DEEPEST:
             return f"the result is nested more than {_DEEPEST} levels deep, so it is left out."
-        if _holds_half_a_character(text, value):
-            return "the result holds half a character (a lone surrogate), which no database keeps, so it is left out."
         self.value, self.found = value, True
         return None
 
@@ -107,16 +105,6 @@ def _finite(text: str) -> float:
     if math.isinf(number):  # JSON has no word for it, so it could be read but never passed on
         raise ValueError(f"{text[:40]} is larger than a floating-point number can be")
     return number
-
-
-def _holds_half_a_character(text: str, value: Any) -> bool:
-    if "\\u" not in text:  # the only way to write one: the log itself is UTF-8
-        return False
-    try:
-        json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return True
-    return False
 
 
 def _depth(value: Any) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import signal
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -37,7 +37,8 @@ _M = TypeVar("_M", bound=BaseModel)
 
 
 class _Record(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    # what a newer version adds is left aside: a triggerer may be older than the supervisor after an upgrade
+    model_config = ConfigDict(extra="ignore")
 
 
 class Submission(_Record):
@@ -94,7 +95,8 @@ class RunState(_Record):
     replicas: tuple[Replica, ...] = ()
     queue: QueuePlace | None = None
     events: tuple[Event, ...] = ()
-    submitted_at: datetime
+    submitted_at: datetime | None = None
+    """None of a run of which nothing is left."""
     admitted_at: datetime | None = None
     running_at: datetime | None = None
     ended_at: datetime | None = None
@@ -120,6 +122,7 @@ class RunState(_Record):
     def status(self, now: datetime | None = None) -> Status:
         """Return the snapshot that the core knows."""
         until = self.admitted_at or self.ended_at or now or datetime.now(UTC)
+        waited = timedelta() if self.submitted_at is None else until - self.submitted_at
         return Status(
             ref=self.ref,
             phase=self.phase,
@@ -131,7 +134,7 @@ class RunState(_Record):
             admitted_at=self.admitted_at,
             running_at=self.running_at,
             ended_at=self.ended_at,
-            queued_seconds=max(0.0, (until - self.submitted_at).total_seconds()),
+            queued_seconds=max(0.0, waited.total_seconds()),
             gpus=self.gpus,
             stopped_by=self.stopped_by,
             failure=self.failure,

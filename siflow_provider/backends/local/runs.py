@@ -66,7 +66,7 @@ class Runs:
         kept = read_json(self.state.deleted(ref.uid))
         if kept is not None:
             return RunState.model_validate(kept)
-        gone = RunState(ref=ref, submitted_at=datetime.fromtimestamp(0, UTC), boot_id="")
+        gone = RunState(ref=ref, boot_id="")
         return lost(gone, f"its folder is no longer in {self.state.runs}")
 
     def replica_names(self, ref: JobRef) -> list[str]:
@@ -82,7 +82,7 @@ class Runs:
         """Return every run, newest first."""
         states = [read_state(RunFolder(path)) for path in self.state.runs.iterdir()]
         found = [state for state in states if state is not None]
-        found.sort(key=lambda state: state.submitted_at, reverse=True)
+        found.sort(key=lambda state: state.submitted_at or datetime.min.replace(tzinfo=UTC), reverse=True)
         return [state.status() for state in found]
 
     async def stop(self, ref: JobRef, by: str, *, wait: bool = True) -> None:

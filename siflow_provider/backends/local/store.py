@@ -49,7 +49,7 @@ def _write_aside(path: Path, value: Any, mode: int) -> Path:
     descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(value, file, ensure_ascii=False, sort_keys=True)
+            json.dump(value, file, sort_keys=True)  # escaped: a folder's name need not be UTF-8
             file.flush()
             os.fsync(file.fileno())
     except BaseException:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -243,7 +245,29 @@ async def test_vanished_run_is_lost(backend: LocalBackend, state_dir: Path) -> N
     ref = await backend.submit(backend.render(task("true"), context()))
     await end_of(backend, ref)
     (state_dir / "runs" / ref.name).rename(state_dir / "elsewhere")
-    assert (await end_of(backend, ref)).phase is Phase.LOST
+    gone = await end_of(backend, ref)
+    assert (gone.phase, gone.submitted_at, gone.queued_seconds) == (Phase.LOST, None, 0.0)
+
+
+async def test_run_of_a_newer_version_is_read_as_far_as_this_one_can(backend: LocalBackend, state_dir: Path) -> None:
+    ref = await backend.submit(backend.render(task("true"), context(IDENTITY)))
+    await end_of(backend, ref)
+    for name in ("manifest.json", "state.json"):
+        file = state_dir / "runs" / ref.name / name
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"added_later": 1}))
+    assert await backend.find(IDENTITY) == ref
+    assert (await backend.status(ref)).phase is Phase.SUCCEEDED
+
+
+async def test_run_starts_in_a_folder_whose_name_is_no_utf8(
+    backend: LocalBackend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    ref = await backend.submit(backend.render(task("pwd > here; test -e here"), context()))
+    assert (await end_of(backend, ref)).phase is Phase.SUCCEEDED
+    assert os.fsencode(folder) in (folder / "here").read_bytes()
 
 
 def test_importing_the_supervisor_loads_no_airflow_and_no_pydantic() -> None:
