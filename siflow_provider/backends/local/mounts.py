@@ -56,10 +56,14 @@ def local_folder(mount: Mapping[str, Any]) -> Path | None:
     return folder / mount["sub_path"] if mount["source"] in ("volume", "shared_storage") else folder
 
 
-def mount_view(mounts: Sequence[Mapping[str, Any]], work: Path, shared: Path | None = None) -> View:
-    """Return how this machine shows the mounts to a run; `work` is the run's own folder. Missing volumes are made.
+def mount_view(mounts: Sequence[Mapping[str, Any]], work: Path, directory: Path, shared: Path | None = None) -> View:
+    """Return how this machine shows the mounts to a run. Missing volumes are made.
 
-    `shared` is the run's own folder on a RayJob's shared storage, which stands at `RAY_FOLDER`.
+    Args:
+        mounts: as the document has them.
+        work: the run's own folder.
+        directory: where the replicas start.
+        shared: the run's own folder on a RayJob's shared storage, which stands at `RAY_FOLDER`.
 
     Raises:
         UsageError: the folder of a dataset, a model or a read-only volume is not there.
@@ -72,7 +76,7 @@ def mount_view(mounts: Sequence[Mapping[str, Any]], work: Path, shared: Path | N
     if not bound:
         return View()
     prefix = _namespace_prefix(bound, work)
-    trouble = _in_the_way(bound, work) or _probe(prefix)
+    trouble = _in_the_way(bound, work) or _probe(prefix, directory)
     if not trouble:
         notes = tuple(f"mounted for this run alone: {each}" for each in bound)
         return View(prefix, _variables(bound, inside=True), notes)
@@ -115,8 +119,8 @@ def _namespace_prefix(bound: Sequence[_Bound], work: Path) -> tuple[str, ...]:
     return (sys.executable, "-I", "-S", str(namespace.__file__), str(plan))
 
 
-def _probe(prefix: Sequence[str]) -> str:
-    """Try the mounts with a command that does nothing; return "" or why they can't be had."""
+def _probe(prefix: Sequence[str], directory: Path) -> str:
+    """Try the mounts with a command that does nothing, started there; return "" or why they can't be had."""
     try:
         done = subprocess.run(
             [*prefix, sys.executable, "-I", "-S", "-c", ""],
@@ -124,6 +128,7 @@ def _probe(prefix: Sequence[str]) -> str:
             text=True,
             check=False,
             timeout=_PROBE_SECONDS,
+            cwd=directory,
         )
     except subprocess.TimeoutExpired:
         return "the attempt took too long"

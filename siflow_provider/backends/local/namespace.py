@@ -148,7 +148,10 @@ def main(argv: list[str]) -> None:
     for path, _, read_only in wanted:
         if read_only:
             mounter.protect(path)
-    os.chdir(where)
+    try:
+        os.chdir(where)
+    except OSError as error:
+        raise OSError(error.errno, "a mount hides the folder where the command starts", str(where)) from error
     os.execvpe(argv[1], argv[1:], env)
 
 

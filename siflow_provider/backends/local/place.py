@@ -40,17 +40,16 @@ def prepare(folder: RunFolder, submission: Submission, hidden: Mapping[str, str]
     """
     document = _with_amounts(submission.document, machine(StateDir(folder.path.parent.parent)))
     shared = make_shared_folder(document, folder.path)
-    view = mount_view(document["mounts"], folder.work, shared)
-    directory = Path(submission.directory)
-    notes = list(view.notes)
+    directory, notes = Path(submission.directory), []
     if not directory.is_dir():
         notes.append(f"{directory} is gone: the replicas start in {folder.work}")
         directory = folder.work
+    view = mount_view(document["mounts"], folder.work, directory, shared)
     env = {**_base(), **document["env"], **hidden, **view.env, MARKER_ENV: submission.ref.uid}
     env[RESULTS_ENV] = str(folder.work / "results.json")
     if document["ssh"]:
         env["SIFLOW_HOSTFILE"] = str(_write_hostfiles(folder, document))
-    return Place(directory, env, view.prefix, document, tuple(notes))
+    return Place(directory, env, view.prefix, document, (*view.notes, *notes))
 
 
 def _base() -> dict[str, str]:

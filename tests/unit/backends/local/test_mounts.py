@@ -89,6 +89,7 @@ def test_without_the_right_to_mount_the_folders_are_named_to_the_job(
         [{"source": "volume", "name": "team-data", "mount_path": "/volume/data", "local": str(tmp_path / "data"),
           "sub_path": "", "read_only": False}],
         tmp_path,
+        tmp_path,
     )  # fmt: skip
     assert view.prefix == ()
     assert json.loads(view.env["SIFLOW_MOUNTS"]) == {"/volume/data": str(tmp_path / "data")}
@@ -104,6 +105,19 @@ async def test_mount_that_would_hide_the_runs_own_files_is_named_and_not_made(
     ref = await backend.submit(backend.render(form, context()))
     assert await lines_of(backend, ref) == [str(tmp_path / "data")]
     assert "would hide the run's own files" in (await end_of(backend, ref)).events[0].text
+
+
+async def test_mount_that_would_hide_the_folder_where_the_command_starts_is_named_and_not_made(
+    backend: LocalBackend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = tmp_path / "project" / "src"
+    start.mkdir(parents=True)
+    monkeypatch.chdir(start)
+    form = task("pwd; echo $SIFLOW_MOUNT_TEAM_DATA", mounts=(_volume(tmp_path / "data", str(tmp_path / "project")),))
+    ref = await backend.submit(backend.render(form, context()))
+    status = await end_of(backend, ref)
+    assert (status.phase, await lines_of(backend, ref)) == (Phase.SUCCEEDED, [str(start), str(tmp_path / "data")])
+    assert "a mount hides the folder where the command starts" in status.events[0].text
 
 
 async def test_missing_dataset_folder_is_told_before_and_fails_as_data_path_after(
