@@ -168,4 +168,4 @@ def test_mapped_task_runs_one_job_an_input(stack: AirflowStack) -> None:
         log = run.ti("train", index).log()
         assert log.count(f"[master-0] input-{index}") == 1
         assert log.count("[master-0] input-") == 1
-    assert len(runs_of(stack, "op-mapped")) == 10
+    assert len(runs_of(stack, "op-mapped-train")) == 10
