@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -35,6 +36,8 @@ def _scalar_faults(value: Any, mode: Mode, path: str) -> list[tuple[str, str]]:
         except Wrong as error:
             return [(path, str(error))]
         return [(path, "the text holds a NUL or half a character")] if unfit(value) else []
+    if isinstance(value, float) and not math.isfinite(value):
+        return [(path, "infinity and not-a-number can't be sent; write a finite number")]
     if value is None or isinstance(value, bool | int | float) or mode.is_open(value):
         return []
     return [(path, f"{kind_of(value)} can't be sent; write text, numbers, true/false, lists and mappings")]

@@ -12,9 +12,10 @@ from typing import Any
 import yaml
 from pydantic import ValidationInfo
 
-from siflow_provider.spec.base import Mode, mode_of
-from siflow_provider.spec.document import MISFITS
+from siflow_provider.spec.base import Mode, is_unknown, mode_of
+from siflow_provider.spec.document import MISFITS, faults_of
 from siflow_provider.spec.plain_data import plain_faults
+from siflow_provider.spec.scalars import flag, whole
 from siflow_provider.spec.wording import kind_of, suggest
 from siflow_provider.spec.wrongs import Wrong, Wrongs
 
@@ -52,12 +53,26 @@ def parse_runtime_env(value: Any, info: ValidationInfo) -> dict[str, Any]:
     faults.extend((path, message) for path, message in plain_faults(data, mode) if path not in told)
     if faults:
         raise Wrongs(faults)
-    return dict(data)
+    return {key: _typed((key,), item) for key, item in data.items()}
+
+
+def _typed(path: tuple[str, ...], value: Any) -> Any:
+    """Return the value as Ray takes it: a rendered template is the text of a number or of true and false."""
+    if isinstance(value, Mapping):
+        return {key: _typed((*path, key), item) for key, item in value.items()}
+    read = _TYPES.get(path)
+    return value if read is None or is_unknown(value) else read(value)
 
 
 def _read(text: str) -> Any:
     try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        faults = [] if root is None else faults_of(root)
+        if faults:
+            raise Wrongs([(f".{fault.path}" if fault.path else "", fault.message) for fault in faults])
         return yaml.safe_load(text)
+    except Wrong:
+        raise
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f" in its line {mark.line + 1}" if mark is not None else ""
@@ -83,7 +98,11 @@ def _text(value: Any, mode: Mode) -> list[Fault]:
 
 
 def _flag(value: Any, mode: Mode) -> list[Fault]:
-    return [] if isinstance(value, bool) else [("", f"must be true or false, not {kind_of(value)}")]
+    try:
+        flag(value)
+    except Wrong:
+        return [("", f"must be true or false, not {kind_of(value)}")]
+    return []
 
 
 def _texts(value: Any, mode: Mode) -> list[Fault]:
@@ -131,7 +150,11 @@ def _texts_or_text(value: Any, mode: Mode) -> list[Fault]:
 
 
 def _seconds(value: Any, mode: Mode) -> list[Fault]:
-    if isinstance(value, int) and not isinstance(value, bool) and (value > 0 or value == -1):
+    try:
+        number = whole(value)
+    except Wrong:
+        number = 0
+    if number > 0 or number == -1:
         return []
     return [("", "must be a whole number of seconds from 1 on, or -1 for no limit")]
 
@@ -174,6 +197,13 @@ _CHECKS: dict[str, Callable[[Any, Mode], list[Fault]]] = {
     "_ray_release": _text,
     "_ray_commit": _text,
     "_inject_current_ray": _flag,
+}
+_TYPES: dict[tuple[str, ...], Callable[[Any], Any]] = {
+    ("config", "setup_timeout_seconds"): whole,
+    ("config", "eager_install"): flag,
+    ("pip", "pip_check"): flag,
+    ("uv", "uv_check"): flag,
+    ("_inject_current_ray",): flag,
 }
 RUNTIME_ENV_KEYS = tuple(name for name in _CHECKS if not name.startswith("_"))
 """The keys that Ray documents."""

@@ -145,6 +145,21 @@ RIGHT: list[tuple[str, str, dict[Any, Any], str, Any]] = [
         'echo "${#list[@]}" "${x%%.*}"',
     ),
     ("runtime_env as text", R, {"ray.runtime_env": "pip: [optuna]\n"}, "ray.runtime_env", {"pip": ["optuna"]}),
+    (
+        "runtime_env as rendered text",
+        R,
+        {
+            "ray.runtime_env": {
+                "config": {"setup_timeout_seconds": "600", "eager_install": "False"},
+                "pip": {"packages": ["optuna"], "pip_check": "true"},
+            }
+        },
+        "ray.runtime_env",
+        {
+            "config": {"setup_timeout_seconds": 600, "eager_install": False},
+            "pip": {"packages": ["optuna"], "pip_check": True},
+        },
+    ),
     ("idle without priority", P, {"compute": IDLE}, "priority", "medium"),
     ("mount under /volume is silent", P, {"volumes": [VOLUME]}, "volumes.0.mount_path", "/volume/data"),
     ("image pulls for ever", P, {"image_pull_retries": -1}, "image_pull_retries", -1),

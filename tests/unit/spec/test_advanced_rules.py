@@ -77,6 +77,7 @@ WRONG: list[Row] = [
         ["name_prefix"],
     ),
     ("patch of the kind", P, {"kubernetes.patch": {"kind": "Pod"}}, "kubernetes.patch.kind", ["may not be patched"]),
+    ("patch with no number", P, {"kubernetes.patch": {"a": float("nan")}}, "kubernetes.patch.a", ["finite number"]),
     ("patch with an object", P, {"kubernetes.patch": {"a": [object()]}}, "kubernetes.patch.a[0]", ["can't be sent"]),
     ("service account", P, {"kubernetes.service_account": "A_b"}, "kubernetes.service_account", ["Kubernetes"]),
     (

@@ -37,6 +37,27 @@ WRONG: list[Row] = [
         ["-1"],
     ),
     (
+        "runtime_env switch",
+        R,
+        {"ray.runtime_env": {"config": {"eager_install": "yes"}}},
+        "ray.runtime_env.config.eager_install",
+        ["true or false"],
+    ),
+    (
+        "runtime_env text with a key given twice",
+        R,
+        {"ray.runtime_env": "env_vars: {A: '1'}\nenv_vars: {B: '2'}\n"},
+        "ray.runtime_env.env_vars",
+        ["given twice (first in line 1)"],
+    ),
+    (
+        "runtime_env with infinity",
+        R,
+        {"ray.runtime_env": {"container": {"a": float("inf")}}},
+        "ray.runtime_env.container.a",
+        ["finite"],
+    ),
+    (
         "runtime_env excludes",
         R,
         {"ray.runtime_env": {"pip": ["a"], "conda": "b"}},
