@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import sys
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -28,9 +29,11 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+_log = logging.getLogger(__name__)
 
 NOT_FOUND = (AirflowNotFoundException, ImportError)
 """What a missing connection raises; Airflow 3.1 asks, outside of its own processes, for a channel that is not there."""
+_AIRFLOWS_OWN = ("airflow.secrets.environment_variables", "airflow.secrets.metastore", "airflow.sdk.execution_time.secrets")
 _TELLING = 8
 """From this length on, a line of a longer secret is masked by itself."""
 
@@ -88,8 +91,11 @@ async def read_connection(conn_id: str) -> Connection:
 def is_surely_missing(conn_id: str) -> bool:
     """Say whether Airflow answers that there is no such connection, and not only gives no answer. Blocks.
 
-    Airflow's own look-up says "not found" for both (source: task-sdk 1.3.2 `execution_time/secrets/execution_api.py`).
+    Airflow's own look-up says "not found" for both, and passes over a secrets backend that gave no answer (source:
+    task-sdk 1.3.2 `execution_time/secrets/execution_api.py`, `execution_time/context.py`).
     """
+    if _is_backend_silent(conn_id):
+        return False
     channel = _channel()
     if channel is None:
         return True
@@ -105,12 +111,29 @@ async def ais_surely_missing(conn_id: str) -> bool:
     """Say the same without blocking the event loop."""
     if name_process() != "triggerer":
         return await asyncio.to_thread(is_surely_missing, conn_id)
+    if await asyncio.to_thread(_is_backend_silent, conn_id):
+        return False
     from airflow.sdk.execution_time.comms import GetConnection
 
     try:
         return _says_missing(await uncut(_channel().asend(GetConnection(conn_id=conn_id))))
     except Exception as error:
         return _says_missing(getattr(error, "error", None))
+
+
+def _is_backend_silent(conn_id: str) -> bool:
+    """Say whether a secrets backend of this process, such as Vault, fails to tell whether it has the connection."""
+    from airflow.sdk.execution_time.supervisor import ensure_secrets_backend_loaded
+
+    # Airflow's own ask its database or its API: what that answers is asked for below
+    backends = [one for one in ensure_secrets_backend_loaded() if not type(one).__module__.startswith(_AIRFLOWS_OWN)]
+    for backend in backends:
+        try:
+            backend.get_connection(conn_id=conn_id)
+        except Exception as error:
+            _log.warning("%s gave no answer about %r: %s", type(backend).__name__, conn_id, type(error).__name__)
+            return True
+    return False
 
 
 def _says_missing(answer: Any) -> bool:

@@ -168,7 +168,7 @@ class SiflowHook(BaseHook):
             # a cluster's training must not run here because Airflow's API had a hiccup
             raise BackendUnavailable(
                 f"Airflow can't tell now whether there is a connection {self.siflow_conn_id!r}.",
-                hint="Its API server gave no answer; the task can be tried again.",
+                hint="Its API server or a secrets backend gave no answer; the task can be tried again.",
             )
         if self.siflow_conn_id != DEFAULT_CONN_ID or not _local_allowed():
             raise ConnectionMissing(

@@ -113,6 +113,24 @@ async def test_a_hiccup_of_airflow_is_no_missing_connection(
         assert (await SiflowHook().asettings()).backend == backend
 
 
+class Vault:
+    """A secrets backend that is down."""
+
+    def get_connection(self, conn_id: str) -> None:
+        raise ConnectionError("503")
+
+
+@pytest.mark.parametrize("conn_id", ["siflow_default", "lab_of_a_vault"])
+async def test_a_secrets_backend_that_is_down_is_no_missing_connection(
+    monkeypatch: pytest.MonkeyPatch, conn_id: str
+) -> None:
+    monkeypatch.setattr("airflow.sdk.execution_time.supervisor.ensure_secrets_backend_loaded", lambda: [Vault()])
+    with pytest.raises(BackendUnavailable, match="secrets backend gave no answer"):
+        SiflowHook(conn_id).settings()
+    with pytest.raises(BackendUnavailable, match="secrets backend gave no answer"):
+        await SiflowHook(conn_id).asettings()
+
+
 def test_a_wrong_connection_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_BAD", "siflow:///?backnd=local")
     with pytest.raises(UsageError, match=r"connection 'bad': .*did you mean `backend`"):
