@@ -51,6 +51,7 @@ __all__ = ["OPTIONS", "SiflowTaskOperator"]
 OPTIONS = ("spec", "conn_id", "catalog", "deferrable", "logs", "on_kill_action", "quota")
 """The keyword arguments that are no form fields."""
 OVERTIME_SECONDS = 20.0
+_KILLED = "the task was killed"
 T = TypeVar("T")
 
 
@@ -159,6 +160,7 @@ class SiflowTaskOperator(RendersForms):
     def execute(self, context: Context) -> dict[str, Any]:
         """Validate, refuse or submit, publish, look once; then defer, or follow the run to its end."""
         deadline = None if self.execution_timeout is None else datetime.now(UTC) + self.execution_timeout
+        self._interrupt = Interrupt()
         with airflow_errors():
             order = self._order = order_of(self, context, Carried(prefix="", deadline=deadline))
             if self.deferrable:
@@ -176,6 +178,7 @@ class SiflowTaskOperator(RendersForms):
             event: what the trigger told; it alone is enough to go on.
             carried: what this try's own last leg had to remember.
         """
+        self._interrupt = Interrupt()
         with airflow_errors():
             told = RoomEvent.model_validate(event)
             own = Carried.model_validate(carried or {"prefix": ""})
@@ -205,11 +208,9 @@ class SiflowTaskOperator(RendersForms):
     def on_kill(self) -> None:
         """End or leave the run when a worker is told to stop; called in a signal handler, with five seconds to live."""
         order = self._order
-        if order is None:
-            return
         # the follower sees the stop, tells it and ends; where nothing ran (before a submit, between two attempts) it is
-        # cut short, or it would go on to the next attempt
-        found = self._end(order, "the task was killed", ref=order.known[-1] if order.known else None)
+        # cut short, or it would go on to the next attempt; also before it began: Airflow lets the leg go on
+        found = order is not None and self._end(order, _KILLED, ref=order.known[-1] if order.known else None)
         if not found and self._interrupt is not None:
             self._interrupt()
 
@@ -217,7 +218,6 @@ class SiflowTaskOperator(RendersForms):
         """Run the leg, within what is left of the whole try's `execution_timeout`."""
         deadline = order.policy.deadline
         left = None if deadline is None else max(0.0, (deadline - datetime.now(UTC)).total_seconds()) + OVERTIME_SECONDS
-        self._interrupt = Interrupt()
         try:
             # the follower knows the deadline itself and ends the run with its evidence: it gets the time to do so
             return run_blocking(
@@ -225,7 +225,7 @@ class SiflowTaskOperator(RendersForms):
             )
         except asyncio.CancelledError:
             if self.on_kill_action == "stop":  # a submit that was under way can't be cut short
-                self._end(order, "the task was killed")
+                self._end(order, _KILLED)
             raise
         except (TimeoutError, AirflowTaskTimeout):
             why = f"the try took longer than execution_timeout ({self.execution_timeout})"
