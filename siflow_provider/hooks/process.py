@@ -33,7 +33,11 @@ _log = logging.getLogger(__name__)
 
 NOT_FOUND = (AirflowNotFoundException, ImportError)
 """What a missing connection raises; Airflow 3.1 asks, outside of its own processes, for a channel that is not there."""
-_AIRFLOWS_OWN = ("airflow.secrets.environment_variables", "airflow.secrets.metastore", "airflow.sdk.execution_time.secrets")
+_AIRFLOWS_OWN = (
+    "airflow.secrets.environment_variables",
+    "airflow.secrets.metastore",
+    "airflow.sdk.execution_time.secrets",
+)
 _TELLING = 8
 """From this length on, a line of a longer secret is masked by itself."""
 

@@ -29,6 +29,7 @@ from siflow_provider.triggers.killed import KillAction, keep_running, stop_if_ki
 from siflow_provider.triggers.reporter import SIZES_KEY, TaskReporter
 from siflow_provider.triggers.settle import until_settled
 from siflow_provider.triggers.shown import SHOWN_KEY, Shown, keep_log, marker, read_shown, trigger_logs
+from siflow_provider.triggers.sight import Sight
 from siflow_provider.triggers.store import Store
 
 if TYPE_CHECKING:
@@ -221,7 +222,8 @@ class RunTrigger(BaseTrigger):
 
     async def _follow(self) -> RunEvent:
         data, store = self.data, Store(self.task_instance)
-        settings = await self._hook.asettings(expected=self.data.ref.backend)
+        self._hook = SiflowHook(data.conn_id)  # read anew: the connection may have been mended
+        settings = await self._hook.asettings(expected=data.ref.backend)
         self._reached = True
         shown = await self._shown(store)
         reporter = TaskReporter(self.log, store, veil=data.veil, shown=shown)
@@ -232,7 +234,9 @@ class RunTrigger(BaseTrigger):
             paced = cast("Backend", PacedBackend(backend, drain, lambda: reporter.written))
             policy = data.carried.ledger.applied(data.policy)
             sizes = await self._sizes(store)
-            outcome = await follow(paced, data.ref, policy, reporter, cursor=data.cursor, sizes=sizes)
+            sight: Any = Sight(paced, data.conn_id, settings)
+            work = follow(sight, data.ref, policy, reporter, cursor=data.cursor, sizes=sizes)
+            outcome = await sight.keep(work)
             successor = await self._close(backend, outcome, reporter)
         if outcome.kind is OutcomeKind.RETRY:
             await rest(policy, reporter, outcome)
