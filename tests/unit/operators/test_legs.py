@@ -243,16 +243,6 @@ def test_run_whose_submit_was_under_way_at_the_kill_is_stopped(
     assert [status.phase for status in statuses(backend_home)] == [Phase.STOPPED]
 
 
-def test_kill_before_anything_is_submitted_keeps_it_from_being_submitted(
-    make: Maker, backend_home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # what runs before: a decorated task's function, the look-up of the connection
-    monkeypatch.setattr(PyTorchJobOperator, "prepare_form", lambda operator, _: operator.on_kill())
-    with pytest.raises(AirflowException, match="killed"):
-        execute(*make("sleep 600"))
-    assert statuses(backend_home) == []
-
-
 def kill_once(operator: PyTorchJobOperator, home: Path) -> None:
     """Kill the task when its third attempt has failed: the pause before the next takes four seconds."""
     until = time.monotonic() + 30
