@@ -30,6 +30,7 @@ _TAKEN_PORTS = {
     "PyTorchJob": {MASTER_PORT: "the port where the replicas meet (MASTER_PORT)"},
     "RayJob": {6379: "Ray's own (GCS)", 8265: "Ray's dashboard", 10001: "Ray's client server"},
 }
+_SSH_PORT = 22
 _PYTORCHJOBS_OWN = ("pytorchReplicaSpecs", "runPolicy", "elasticPolicy", "nprocPerNode")
 _LEAST_RAY_CPU = Decimal("0.5")
 _SOURCES = {"volume": "volumes", "dataset": "datasets", "model": "models"}
@@ -44,6 +45,7 @@ def unsupported(task: ResolvedTask, training_api: TrainingApi = "PyTorchJob") ->
     """
     return [
         *_command(task),
+        *_env(task),
         *_mounts(task),
         *_labels(task),
         *_places(task),
@@ -109,6 +111,19 @@ def _command(task: ResolvedTask) -> Iterator[Reason]:
         )
 
 
+def _env(task: ResolvedTask) -> Iterator[Reason]:
+    """Yield what no container could be started with; a variable is bounded as an argument is, its name included."""
+    for name, value in sorted({**task.env, **{name: value.reveal() for name, value in task.hidden.items()}}.items()):
+        size = len(f"{name}={value}".encode())
+        if size > MAX_COMMAND_BYTES:
+            yield Reason(
+                f"env.{name}",
+                "VariableTooLong",
+                f"it is {size} bytes long with its name and Linux gives a program {MAX_COMMAND_BYTES} at most in one "
+                "variable; put the content into a file on a volume",
+            )
+
+
 def _mounts(task: ResolvedTask) -> Iterator[Reason]:
     counts: dict[str, int] = {}
     for mount in task.mounts:
@@ -152,9 +167,11 @@ def _places(task: ResolvedTask) -> Iterator[Reason]:
 
 
 def _port(task: ResolvedTask) -> Iterator[Reason]:
-    monitoring = task.task.monitoring
-    if monitoring is not None and monitoring.port in _TAKEN_PORTS[task.task.kind]:
-        owner = _TAKEN_PORTS[task.task.kind][monitoring.port]
+    monitoring, taken = task.task.monitoring, _TAKEN_PORTS[task.task.kind]
+    if task.task.ssh:
+        taken = {**taken, _SSH_PORT: "the SSH server's, since ssh is on"}
+    if monitoring is not None and monitoring.port in taken:
+        owner = taken[monitoring.port]
         yield Reason("monitoring.port", "PortTaken", f"{monitoring.port} is {owner}; serve the metrics on another")
 
 

@@ -7,6 +7,7 @@ import pytest
 from siflow_provider.backends.kubernetes.rendering import unsupported, warnings
 from siflow_provider.errors import UnsupportedError
 from siflow_provider.spec.compute import NodeRule, OnDemand
+from siflow_provider.spec.hidden import Hidden
 from siflow_provider.spec.policy import KubernetesOptions, Monitoring
 from siflow_provider.spec.quantity import Resources
 from siflow_provider.spec.ray import Autoscaling, Debug, RaySection
@@ -33,6 +34,19 @@ def test_everything_that_is_wrong_is_told_at_once_before_anything_is_rendered() 
 def test_command_longer_than_linux_can_hand_over_is_refused() -> None:
     assert paths(pytorch(command="é" * 65_536)) == ["command"]
     assert paths(pytorch(command="x" * (128 * 1024 - 1))) == []
+
+
+def test_variable_longer_than_linux_can_hand_over_is_refused() -> None:
+    fits, long = "x" * (128 * 1024 - len("A=") - 1), "é" * 65_536
+    assert paths(pytorch(), env={"A": fits}, hidden={"B": Hidden(fits)}) == []
+    found = unsupported(resolved(ray(), env={"A": fits + "x"}, hidden={"B": Hidden(long)}))
+    assert [reason.path for reason in found] == ["env.A", "env.B"]
+    assert "é" not in found[1].message
+
+
+def test_metrics_port_of_the_ssh_server_is_refused() -> None:
+    assert paths(pytorch(monitoring=Monitoring(port=22), ssh=True)) == ["monitoring.port"]
+    assert paths(pytorch(monitoring=Monitoring(port=22))) == []
 
 
 def test_each_thing_without_a_claim_is_named_by_its_place_in_the_form() -> None:
