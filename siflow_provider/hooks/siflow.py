@@ -73,6 +73,8 @@ class SiflowHook(BaseHook):
                 found = self._parsed(BaseHook.get_connection(self.siflow_conn_id))
             except NOT_FOUND:
                 found = self._without_connection(sure=is_surely_missing(self.siflow_conn_id))
+            except PermissionError as error:
+                raise self._denied(error) from None
             mask_now(found.secrets())
             self._settings = found
         return self._settings
@@ -96,6 +98,8 @@ class SiflowHook(BaseHook):
             except NOT_FOUND:
                 found = self._without_connection(sure=await ais_surely_missing(self.siflow_conn_id))
                 missing = True
+            except PermissionError as error:
+                raise self._denied(error) from None
             if expected and found.backend != expected:
                 raise (ConnectionMissing if missing else UsageError)(  # and it is read anew the next time
                     f"connection {self.siflow_conn_id!r} leads to the backend {found.backend!r} in the "
@@ -162,6 +166,13 @@ class SiflowHook(BaseHook):
             )
         except UsageError as error:
             raise UsageError(f"connection {self.siflow_conn_id!r}: {error.message}", hint=error.hint) from None
+
+    def _denied(self, error: PermissionError) -> UsageError:
+        """Return our error for a connection that Airflow (3.3, by team) has and refuses to this task."""
+        return UsageError(
+            f"Airflow does not let this task read the connection {self.siflow_conn_id!r}: {redacted(str(error))}",
+            hint="Name a connection of the task's own team, or have this one shared with it.",
+        )
 
     def _without_connection(self, *, sure: bool) -> Settings:
         if not sure:

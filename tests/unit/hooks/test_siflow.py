@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowRuntimeError, ErrorType
 from airflow.sdk.execution_time.comms import ErrorResponse
 
@@ -129,6 +130,19 @@ async def test_a_secrets_backend_that_is_down_is_no_missing_connection(
         SiflowHook(conn_id).settings()
     with pytest.raises(BackendUnavailable, match="secrets backend gave no answer"):
         await SiflowHook(conn_id).asettings()
+
+
+async def test_a_connection_that_airflow_refuses_to_the_task_is_told_in_our_words(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(_: str) -> None:  # as Airflow 3.3 does for a connection of another team
+        raise PermissionError("of another team")
+
+    monkeypatch.setattr(BaseHook, "get_connection", refuse)
+    with pytest.raises(UsageError, match=r"does not let this task read the connection 'lab': of another team"):
+        SiflowHook("lab").settings()
+    with pytest.raises(UsageError, match="does not let this task read the connection 'lab'"):
+        await SiflowHook("lab").asettings()
 
 
 def test_a_wrong_connection_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
