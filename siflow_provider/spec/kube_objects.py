@@ -36,9 +36,22 @@ def _checked_toleration(value: dict[str, Any], info: ValidationInfo) -> dict[str
             wrongs.append((".tolerationSeconds", str(error)))
     if value.get("operator") == "Exists" and value.get("value"):
         wrongs.append((".value", "must be left out with operator Exists"))
-    if wrongs:
+    if wrongs := wrongs or _only_pods_refuse(value):
         raise Wrongs(wrongs)
     return value
+
+
+def _only_pods_refuse(value: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return what the API server would refuse in the pods alone, where a job's owner never sees it.
+
+    source: Kubernetes pkg/apis/core/validation, ValidateTolerations
+    """
+    found, effect = [], value.get("effect")
+    if not value.get("key") and value.get("operator", "Equal") in (None, "Equal"):
+        found.append((".operator", "must be Exists where no key is named: all taints are tolerated then"))
+    if value.get("tolerationSeconds") is not None and effect != "NoExecute" and not is_unknown(effect):
+        found.append((".effect", "must be NoExecute beside tolerationSeconds"))
+    return found
 
 
 def _word_faults(key: str, value: Any, mode: Mode) -> list[tuple[str, str]]:

@@ -84,6 +84,9 @@ def launch(state: StateDir, manifest: Manifest) -> JobRef:
         _note_clean_up(state, manifest)
         _link(link, manifest.name)
         code = _start_supervisor(state, folder, manifest.name, lock)
+    except BaseException:
+        shutil.rmtree(folder.path, ignore_errors=True)  # hidden values among it
+        raise
     finally:
         os.close(lock)
     if code == PUBLISHED:
@@ -93,8 +96,12 @@ def launch(state: StateDir, manifest: Manifest) -> JobRef:
     if code == NAME_EXISTS and (existing := find_ref(state, labels, manifest.name)) is not None:
         return existing
     link.unlink(missing_ok=True)
-    raise BackendError(
-        f"the supervisor of {manifest.name!r} could not be started (exit code {code}).",
+    raise _not_started(state, manifest.name, code, detail)
+
+
+def _not_started(state: StateDir, name: str, code: int, detail: str) -> BackendError:
+    return BackendError(
+        f"the supervisor of {name!r} could not be started (exit code {code}).",
         hint=f"Look whether {sys.executable} works and {state.path} can be written.",
         detail=detail,
     )

@@ -94,6 +94,20 @@ WRONG: list[Row] = [
         "kubernetes.tolerations[0].effect",
         ["did you mean 'NoSchedule'?"],
     ),
+    (
+        "toleration without a key",
+        P,
+        {"kubernetes.tolerations": [{"effect": "NoSchedule"}]},
+        "kubernetes.tolerations[0].operator",
+        ["must be Exists"],
+    ),
+    (
+        "toleration for a time of no eviction",
+        P,
+        {"kubernetes.tolerations": [{"key": "a", "operator": "Exists", "tolerationSeconds": 60}]},
+        "kubernetes.tolerations[0].effect",
+        ["NoExecute"],
+    ),
     ("node selector", P, {"kubernetes.node_selector": {"-": "x"}}, "kubernetes.node_selector.-", ["label key"]),
 ]
 

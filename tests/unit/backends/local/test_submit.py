@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import subprocess
@@ -16,7 +17,7 @@ import pytest
 from siflow_provider.backends.local.backend import LocalBackend
 from siflow_provider.core.identity import Identity
 from siflow_provider.core.status import Phase
-from siflow_provider.errors import NameTaken, UnsupportedError, UsageError
+from siflow_provider.errors import BackendError, NameTaken, UnsupportedError, UsageError
 from siflow_provider.spec.compute import InPlaceInstance, NodeRule, OnDemand, Reserved
 from siflow_provider.spec.policy import KubernetesOptions, Monitoring
 from tests.unit.backends.local.following import end_of, lines_of, processes_of, running
@@ -268,6 +269,20 @@ async def test_run_starts_in_a_folder_whose_name_is_no_utf8(
     ref = await backend.submit(backend.render(task("pwd > here; test -e here"), context()))
     assert (await end_of(backend, ref)).phase is Phase.SUCCEEDED
     assert os.fsencode(folder) in (folder / "here").read_bytes()
+
+
+async def test_submission_that_fails_leaves_no_hidden_value_behind(
+    backend: LocalBackend, state_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    manifest = backend.render(task("true", hidden={"TOKEN": "canary-4711"}), context())
+    with monkeypatch.context() as patched:
+        patched.setattr(subprocess, "Popen", fail)
+        with pytest.raises(BackendError):
+            await backend.submit(manifest)
+    assert list((state_dir / "new").iterdir()) == []
 
 
 def test_importing_the_supervisor_loads_no_airflow_and_no_pydantic() -> None:
