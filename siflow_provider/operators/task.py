@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from airflow.providers.common.compat.sdk import AirflowTaskTimeout
+from airflow.providers.common.compat.sdk import AirflowException, AirflowTaskTimeout
 
 from siflow_provider.core.attempts import Step
 from siflow_provider.core.outcome import RunEnd
@@ -231,6 +231,12 @@ class SiflowTaskOperator(RendersForms):
             why = f"the try took longer than execution_timeout ({self.execution_timeout})"
             self._end(order, why, action="stop", seconds=LEG_SECONDS)
             raise BackendError(f"timeout: {why}.", hint="Give it more time, or find out what it waits for.") from None
+        except AirflowException:  # Airflow's own word on how the try goes on: it may come again, and adopts its run
+            raise
+        except Exception as error:
+            if order.known:  # nobody follows it any more, and there may be no further try to end it
+                self._end(order, f"the task failed: {error!r}", ref=order.known[-1], seconds=LEG_SECONDS)
+            raise
 
     def _end(
         self,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from siflow_provider.core.status import Phase
-from tests.unit.operators.legs import Maker, deferred, statuses
+from tests.unit.operators.legs import Maker, deferred, execute, statuses
 
 pytestmark = pytest.mark.runs
 
@@ -44,3 +44,20 @@ def test_lost_connection_does_not_hide_why_the_wait_ended(make: Maker, backend_h
     operator, context = make("true", conn_id="nowhere")
     with pytest.raises(Exception, match="Trigger failure"):
         operator.resume_execution("__fail__", {"error": "Trigger failure"}, context)  # type: ignore[arg-type]
+
+
+def test_run_is_stopped_when_its_task_fails_behind_the_submission(
+    make: Maker, backend_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An XCom that can't be written, say: without a further try nobody would ever end the run."""
+
+    async def refuse(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("siflow_provider.operators.leg._publish", refuse)
+    operator, context = make("sleep 60")
+    with pytest.raises(OSError, match="No space left"):
+        execute(operator, context)
+    (status,) = statuses(backend_home)
+    assert status.phase is Phase.STOPPED
+    assert "No space left" in status.stopped_by
