@@ -20,7 +20,8 @@ finish() {
       done
     done <"$state/node/cgroups"
   fi
-  rm -f "$state"/{ready,holder,port,node/cgroups,node/ready} "$state"/pid/*
+  rm -f "$state"/{ready,port,node/cgroups,node/ready} "$state"/pid/*
+  rm -f "$state/holder"  # the last one: who waits for the end may remove the folder then
   exit 0
 }
 trap finish TERM
