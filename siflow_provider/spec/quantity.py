@@ -10,11 +10,12 @@ from decimal import Decimal
 __all__ = ["Resources", "accelerators", "format_quantity", "is_accelerator", "parse_quantity"]
 
 _UNITS = {
-    "": Decimal(1), "m": Decimal("0.001"), "k": Decimal(10**3), "M": Decimal(10**6), "G": Decimal(10**9),
+    "": Decimal(1), "n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("0.001"),
+    "k": Decimal(10**3), "M": Decimal(10**6), "G": Decimal(10**9),
     "T": Decimal(10**12), "P": Decimal(10**15), "Ki": Decimal(2**10), "Mi": Decimal(2**20), "Gi": Decimal(2**30),
     "Ti": Decimal(2**40), "Pi": Decimal(2**50), "E": Decimal(10**18), "Ei": Decimal(2**60),
 }  # fmt: skip
-_SHAPE = re.compile(r"(\d+(?:\.\d+)?|\.\d+)(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?", re.ASCII)
+_SHAPE = re.compile(r"(\d+(?:\.\d+)?|\.\d+)(?:[eE]([+-]?\d{1,2})|(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei))?", re.ASCII)
 _ACCELERATOR = re.compile(
     r".+/(?:[a-z]*(?:gpu|npu|dcu|mlu|gcu|xpu|tpu)|gaudi|neuron(?:core)?|ascend\w*|mig-[\w.]+)(?:\.shared)?",
     re.ASCII | re.IGNORECASE,
@@ -30,6 +31,8 @@ _NO_ACCELERATOR = re.compile(
 def parse_quantity(text: str | float) -> Decimal:
     """Return the quantity as a plain number (cores, bytes, pieces).
 
+    source: Kubernetes apimachinery `pkg/api/resource/quantity.go`, its grammar; a sign is left out, no form needs one.
+
     Raises:
         ValueError: it is not a quantity; the message says what one looks like.
 
@@ -40,7 +43,7 @@ def parse_quantity(text: str | float) -> Decimal:
     match = _SHAPE.fullmatch(str(text).strip())
     if match is None:
         raise ValueError(f"{text!r} is not a quantity; write a number with an optional unit, such as 500m, 4 or 16Gi")
-    return Decimal(match[1]) * _UNITS[match[2] or ""]
+    return (Decimal(match[1]) * _UNITS[match[3] or ""]).scaleb(int(match[2] or 0))
 
 
 def format_quantity(value: Decimal) -> str:

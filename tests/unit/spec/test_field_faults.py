@@ -39,7 +39,7 @@ def test_environment_reaches_the_task_as_text_and_null_is_named() -> None:
     assert "null is no value" in messages(PYTORCH, {"env": {"X": None}})["env.X"]
 
 
-@pytest.mark.parametrize("text", ["2 GB", "4 cores", "1,5Gi", "-1", "", "1.5.0", "Gi", "1gi", "1e3Gi"])
+@pytest.mark.parametrize("text", ["2 GB", "4 cores", "1,5Gi", "-1", "", "1.5.0", "Gi", "1gi", "1e3Gi", "1e999"])
 def test_malformed_quantity_is_refused_when_the_task_is_built(text: str) -> None:
     found = messages(PYTORCH, {"compute.instances": [{"cpu": 1, "memory": text}]})
     assert list(found) == ["compute.instances[0].memory"]
@@ -50,6 +50,15 @@ def test_quantities_of_every_writing_keep_their_size() -> None:
     task = load(changed(PYTORCH, {"compute.instances": [{"cpu": "500m", "memory": "1.5Gi", "gpu": "4"}]}))
     resources = resolve(task).flavors[0].resources
     assert (resources.cpu, resources.memory, resources.gpus) == (0.5, 1610612736, 4)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("1e9", 10**9), ("16E2", 1600), ("2e+9", 2 * 10**9), (1e16, 10**16), ("2000000000n", 2), ("5E", 5 * 10**18)],
+)
+def test_quantities_that_kubernetes_takes_are_taken(text: Any, size: int) -> None:
+    task = load(changed(PYTORCH, {"compute.instances": [{"cpu": 1, "memory": text}]}))
+    assert resolve(task).flavors[0].resources.memory == size
 
 
 def test_nested_limits_are_refused_by_name() -> None:

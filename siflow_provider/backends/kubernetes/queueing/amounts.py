@@ -5,7 +5,6 @@ source: Kueue v0.17.0 pkg/resources/requests.go, ResourceValue; Kubernetes compo
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from decimal import ROUND_CEILING, Decimal
 from typing import Any
@@ -18,8 +17,6 @@ __all__ = ["Amounts", "add", "pod_amounts", "read_amount", "read_amounts", "shor
 Amounts = Mapping[str, int]
 """Resource -> amount; `cpu` in thousandths of a core, all else in whole pieces or bytes."""
 
-_SMALL = {"n": Decimal("1e-9"), "u": Decimal("1e-6")}
-_EXPONENT = re.compile(r"\d+(\.\d+)?[eE][+-]?\d+")
 _BYTES = ("memory", "storage")
 _POD_LEVEL = ("cpu", "memory")
 
@@ -36,11 +33,7 @@ def read_amount(resource: str, quantity: str | float) -> int:
     """
     text = str(quantity).strip()
     sign = -1 if text.startswith("-") else 1
-    text = text.lstrip("+-")
-    if text[-1:] in _SMALL:
-        value = Decimal(text[:-1]) * _SMALL[text[-1]]
-    else:
-        value = Decimal(text) if _EXPONENT.fullmatch(text) else parse_quantity(text)
+    value = parse_quantity(text.lstrip("+-"))
     scaled = value * 1000 if resource == "cpu" else value
     return sign * int(scaled.to_integral_value(rounding=ROUND_CEILING))
 
