@@ -45,15 +45,28 @@ def fill(state: StateDir, base: Path, task_uuid: str) -> Path:
     return folder
 
 
+@pytest.fixture
+def identity() -> Identity:
+    return Identity.random()
+
+
+@pytest.fixture
+def folder(state: StateDir, base: Path, identity: Identity) -> Path:
+    """Return the data of the test's own run."""
+    return fill(state, base, identity.task_uuid)
+
+
+def is_there(folder: Path) -> bool:
+    return folder.exists()
+
+
 async def submit(backend: LocalBackend, command: str, identity: Identity) -> JobRef:
     return await backend.submit(backend.render(task(command), context(identity)))
 
 
 async def test_data_of_an_attempt_that_is_still_alive_goes_when_its_last_process_has_ended(
-    backend: LocalBackend, state: StateDir, base: Path
+    backend: LocalBackend, identity: Identity, folder: Path
 ) -> None:
-    identity = Identity.random()
-    folder = fill(state, base, identity.task_uuid)
     ref = await submit(backend, "sleep 600", identity)
     await running(backend, ref)
     await backend.finish(ref)
@@ -62,9 +75,9 @@ async def test_data_of_an_attempt_that_is_still_alive_goes_when_its_last_process
     await until(lambda: not folder.exists())
 
 
-async def test_data_goes_also_when_the_supervisor_is_killed(backend: LocalBackend, state: StateDir, base: Path) -> None:
-    identity = Identity.random()
-    folder = fill(state, base, identity.task_uuid)
+async def test_data_goes_also_when_the_supervisor_is_killed(
+    backend: LocalBackend, state: StateDir, identity: Identity, folder: Path
+) -> None:
     ref = await submit(backend, "sleep 600", identity)
     await running(backend, ref)
     await backend.finish(ref)
@@ -74,24 +87,20 @@ async def test_data_goes_also_when_the_supervisor_is_killed(backend: LocalBacken
 
 @pytest.mark.parametrize("command", ["true", "exit 1"])
 async def test_data_stays_after_an_end_until_somebody_says_that_it_was_the_last(
-    backend: LocalBackend, state: StateDir, base: Path, command: str
+    backend: LocalBackend, identity: Identity, folder: Path, command: str
 ) -> None:
-    identity = Identity.random()
-    folder = fill(state, base, identity.task_uuid)
     ref = await submit(backend, command, identity)
     await end_of(backend, ref)
     await backend.stop(ref, by="ada")  # until its supervisor is gone
     assert (folder / "checkpoint").exists()
     await backend.finish(ref)
     await backend.finish(ref)
-    assert not folder.exists()
+    assert not is_there(folder)
 
 
 async def test_data_of_a_deleted_attempt_stays_for_the_next_one_and_goes_after_that(
-    backend: LocalBackend, state: StateDir, base: Path
+    backend: LocalBackend, identity: Identity, folder: Path
 ) -> None:
-    identity = Identity.random()
-    folder = fill(state, base, identity.task_uuid)
     first = await submit(backend, "sleep 600", identity)
     await backend.delete(first)
     assert (folder / "checkpoint").exists()
@@ -100,14 +109,12 @@ async def test_data_of_a_deleted_attempt_stays_for_the_next_one_and_goes_after_t
     await backend.delete(second)
     assert (folder / "checkpoint").exists()
     await backend.finish(second)
-    assert not folder.exists()
+    assert not is_there(folder)
 
 
 async def test_word_about_an_attempt_that_is_not_the_last_takes_nothing_from_the_last(
-    backend: LocalBackend, state: StateDir, base: Path
+    backend: LocalBackend, identity: Identity, folder: Path
 ) -> None:
-    identity = Identity.random()
-    folder = fill(state, base, identity.task_uuid)
     first = await submit(backend, "exit 1", identity)
     await end_of(backend, first)
     second = await submit(backend, "exit 1", identity.for_attempt(2))
@@ -119,10 +126,8 @@ async def test_word_about_an_attempt_that_is_not_the_last_takes_nothing_from_the
 
 
 async def test_data_stays_while_an_earlier_attempt_keeps_its_cluster(
-    backend: LocalBackend, state: StateDir, base: Path
+    backend: LocalBackend, identity: Identity, folder: Path
 ) -> None:
-    identity = Identity.random()
-    folder = fill(state, base, identity.task_uuid)
     kept = await submit(backend, "sleep 600", identity)
     last = await submit(backend, "true", identity.for_attempt(2))
     await end_of(backend, last)
@@ -170,9 +175,9 @@ async def test_data_that_can_not_be_removed_is_told_and_tried_again(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    identity = Identity.random()
-    folder = fill(state, base, identity.task_uuid)
-    ref = await submit(backend, "true", identity)
+    own = Identity.random()
+    data = fill(state, base, own.task_uuid)
+    ref = await submit(backend, "true", own)
     await end_of(backend, ref)
     await backend.stop(ref, by="ada")
 
@@ -181,12 +186,12 @@ async def test_data_that_can_not_be_removed_is_told_and_tried_again(
 
     with monkeypatch.context() as patched:
         patched.setattr(shutil, "rmtree", refuse)
-        with pytest.raises(AccessDenied, match=str(folder)):
+        with pytest.raises(AccessDenied, match=str(data)):
             await backend.finish(ref)
         remove_due(state)
-        assert str(folder) in capsys.readouterr().err
+        assert str(data) in capsys.readouterr().err
     remove_due(state)
-    assert not folder.exists()
+    assert not data.exists()
 
 
 async def test_ray_job_in_the_queue_that_is_given_up_for_another_instance_loses_nothing(
